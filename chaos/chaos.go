@@ -1,0 +1,123 @@
+// Package chaos is how a target is hurt, and made whole again: the plan (what, when), the guard (may it), the faults
+// (how, over the small roles that an engine plays) and the injector (the life of one injection, journaled).
+//
+// It never imports the ledger, a view or the oracle: what hurts cannot touch the evidence. The journal is a role that
+// the injector asks for.
+package chaos
+
+import (
+	"context"
+	"time"
+
+	"amnesia/pkg/fact"
+)
+
+// Injection is one planned, journaled application of a fault.
+type Injection = fact.Injection
+
+// The kinds of faults (faults.md).
+const (
+	Kill      = "kill"
+	Restart   = "restart"
+	Pause     = "pause"
+	Recreate  = "recreate"
+	Wipe      = "wipe"
+	Partition = "partition"
+	CrashAll  = "crash_all"
+)
+
+// Service is a part of the target that can be hurt.
+type Service struct {
+	Name string
+	// Health is an http(s):// or tcp:// address, asked per service.
+	Health string
+	// Wipeable names the volumes or directories that a wipe may empty.
+	Wipeable []string
+}
+
+// Engine is where the services of a target run. What it can do to them are the role interfaces below; an engine that
+// lacks a role makes the faults that need it unavailable, with the reason.
+type Engine interface {
+	Name() string
+	// Services are those that may be touched, in a fixed order.
+	Services() []Service
+	// Instances gives the identities of the running copies; none when the service is down.
+	Instances(ctx context.Context, service string) ([]fact.Instance, error)
+	Close() error
+}
+
+// Starter starts a service that is down; it does nothing to one that runs.
+type Starter interface {
+	Start(ctx context.Context, service string) error
+}
+
+// Killer sends SIGKILL to a service and returns when it is dead.
+type Killer interface {
+	Kill(ctx context.Context, service string) error
+}
+
+// Stopper sends SIGTERM, waits up to grace, then SIGKILL; it returns when the service is dead.
+type Stopper interface {
+	Stop(ctx context.Context, service string, grace time.Duration) error
+}
+
+// Pauser freezes and thaws. Resume of a service that is not frozen does nothing.
+type Pauser interface {
+	Freeze(ctx context.Context, service string) error
+	Thaw(ctx context.Context, service string) error
+}
+
+// Wiper empties an ephemeral volume of a service that is down, and proves it empty.
+type Wiper interface {
+	// Wipeable says whether the volume may be emptied; the error says who, what and why not.
+	Wipeable(ctx context.Context, service, volume string) error
+	Empty(ctx context.Context, service, volume string) error
+}
+
+// Recreator replaces a service that is down by a new one from the same configuration, without its writable layer and
+// anonymous volumes, and starts it.
+type Recreator interface {
+	Recreate(ctx context.Context, service string) error
+}
+
+// Line is one line that a service logged.
+type Line struct {
+	Service string
+	At      time.Time
+	Text    string
+}
+
+// LogReader follows the services' logs. Lines may be dropped under pressure, never block the service; the channel is
+// closed when ctx ends.
+type LogReader interface {
+	Logs(ctx context.Context) <-chan Line
+}
+
+// Event is something that happened to a service.
+type Event struct {
+	Service  string
+	Instance fact.Instance
+	Kind     string // die, oom, start, healthy, unhealthy
+	Exit     int
+	At       time.Time
+	Ours     bool // asked for by us
+}
+
+// EventSource follows the engine's events; the channel is closed when ctx ends.
+type EventSource interface {
+	Events(ctx context.Context) <-chan Event
+}
+
+// Journal makes a step durable before it returns. When it fails, nothing may be injected.
+type Journal interface {
+	Step(ctx context.Context, s fact.Step) error
+}
+
+// Fault is a way to hurt a service. Revert is idempotent, harmless when Inject never ran, and needs only the
+// injection's record, so that a restarted daemon can undo.
+type Fault interface {
+	Kind() string
+	Available(ctx context.Context, inj Injection) error
+	Inject(ctx context.Context, inj Injection) error
+	Revert(ctx context.Context, inj Injection) error
+}

@@ -1,0 +1,2 @@
+// Package ledger is the durable record of facts, and the only writer of the database.
+package ledger

@@ -1,0 +1,37 @@
+// Package view is the contract of a place where a memory can be looked for. Its sub-packages are one adapter each;
+// viewtest is the suite that every one of them must pass.
+package view
+
+import (
+	"context"
+
+	"amnesia/pkg/memory"
+)
+
+// View looks for memories in one place.
+type View interface {
+	Name() string
+	// Find reads the view for the memories, in bulk, and gives exactly one observation each, in their order. A memory
+	// of which the read says nothing is Unreadable with the reason in Detail; Absent only after a read that ended
+	// without error and reached the end of what the view holds for that user. An error says that nothing at all could
+	// be read; the observations are then nil. Find honours ctx and never outlives it.
+	Find(ctx context.Context, ms []memory.Memory) ([]memory.Observation, error)
+	Close() error
+}
+
+// Counter is a view that can count all its records cheaply.
+type Counter interface {
+	Count(ctx context.Context) (int, error)
+}
+
+// Record is one record of a view as Scan meets it.
+type Record struct {
+	Key   string
+	Owner string
+	Text  string
+}
+
+// Scanner is a view that can stream all records of our users: finds duplicates, strangers and leaks.
+type Scanner interface {
+	Scan(ctx context.Context, fn func(Record) error) error
+}
