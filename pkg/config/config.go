@@ -1,0 +1,212 @@
+// Package config is amnesia.yaml: its shape, its strict load and its JSON Schema.
+//
+// A file is either taken whole or refused with every mistake in it at once, each with its line, its column and what to
+// write instead. The structs below are the one source: the loader and the schema are both read off their tags, so that
+// they cannot come to differ.
+//
+//	yaml:"name"            the key; required, unless it has omitempty or a default
+//	yaml:",key"            a list that the file writes as a mapping, in file order: this field holds the mapping's key
+//	yaml:",inline"         the keys of this struct stand among those of the outer one
+//	kind:"page"            … but only for a view of this kind
+//	default:"10s"          as it would be written
+//	enum:"a,b"             the only words allowed
+//	path:"true"            a file name; a relative one starts at the folder of the configuration
+//
+// It knows nothing of how a view is read or a service hurt; what it allows is what this build can do.
+package config
+
+import (
+	"time"
+
+	"amnesia/pkg/memory"
+	"amnesia/pkg/session"
+)
+
+// Config is amnesia.yaml, checked, with its defaults filled in.
+type Config struct {
+	Version  int      `yaml:"version"`
+	Armed    bool     `yaml:"armed,omitempty"` // false: faults are only announced
+	Seed     *uint64  `yaml:"seed,omitempty"`  // nil: to be drawn
+	Target   Target   `yaml:"target"`
+	Sessions Sessions `yaml:"sessions"`
+	Views    []View   `yaml:"views"` // in file order
+	Faults   []Fault  `yaml:"faults,omitempty"`
+	Limits   Limits   `yaml:"limits,omitempty"`
+	Ledger   Ledger   `yaml:"ledger,omitempty"`
+	Evidence Evidence `yaml:"evidence,omitempty"`
+	Web      Web      `yaml:"web,omitempty"`
+}
+
+// Target is the application under test.
+type Target struct {
+	URL      string    `yaml:"url"`
+	Engine   string    `yaml:"engine"`            // see engines
+	Project  string    `yaml:"project,omitempty"` // compose project; engine docker
+	Services []Service `yaml:"services"`          // in file order
+}
+
+// Service is a part of the target that can be hurt.
+type Service struct {
+	Name   string `yaml:",key"`
+	Health string `yaml:"health"` // http://, https:// or tcp://
+
+	// The rest is for the engine process, which starts the services itself.
+
+	Command []string `yaml:"command,omitempty"` // no shell in between
+	Env     Values   `yaml:"env,omitempty"`     // on top of the daemon's own environment
+	Dir     string   `yaml:"dir,omitempty" default:"." path:"true"`
+	// Scratch are directories within Dir that go with the service: recreate empties them all, wipe one of them.
+	Scratch []string `yaml:"scratch,omitempty"`
+	// Ephemeral are directories within Dir that outlive the service, and that a wipe may empty.
+	Ephemeral []string `yaml:"ephemeral,omitempty"`
+}
+
+// Wipeable names the directories that a wipe may empty.
+func (s Service) Wipeable() []string {
+	return append(append([]string(nil), s.Scratch...), s.Ephemeral...)
+}
+
+// Sessions says who talks to the target, and how.
+type Sessions struct {
+	Driver   string `yaml:"driver,omitempty" default:"browser" enum:"browser,http"`
+	Users    int    `yaml:"users,omitempty" default:"4"`
+	Memories int    `yaml:"memories,omitempty" default:"5"` // per user and cycle
+	// Accounts is a template over Run and N that names the users.
+	Accounts string `yaml:"accounts,omitempty" default:"amnesia-{{.Run}}-{{.N}}"`
+	// AccountsFile is a CSV file, name and password a line, used instead of Accounts.
+	AccountsFile string `yaml:"accounts_file,omitempty" path:"true"`
+	// Logins are the accounts that AccountsFile held: at least Users of them, or none without a file.
+	Logins []Login `yaml:"-"`
+	// Password is that of every account that Accounts names. Unset: each account is given one of its own.
+	Password Secret `yaml:"password,omitempty"`
+	// Retire is the age after which a memory is no longer swept.
+	Retire time.Duration `yaml:"retire,omitempty" default:"24h"`
+	// Pace is drawn between two messages of one user.
+	Pace Range `yaml:"pace,omitempty" default:"0s"`
+	// Forget is the share of acknowledged memories, 0 to 1, that their users delete again.
+	Forget float64 `yaml:"forget,omitempty"`
+	// CountsFrom is the acknowledgement level from which on a loss counts; filled in with the script's last.
+	CountsFrom string         `yaml:"counts_from,omitempty"`
+	Script     session.Script `yaml:"script"`
+	Browser    Browser        `yaml:"browser,omitempty"`
+}
+
+// Login is one account of an accounts file.
+type Login struct {
+	Name     string
+	Password Secret
+}
+
+// Browser says which browser the driver `browser` starts, and how.
+type Browser struct {
+	Executable string `yaml:"executable,omitempty" path:"true"` // empty: the first Chromium that is found
+	Headless   bool   `yaml:"headless,omitempty" default:"true"`
+	Sandbox    bool   `yaml:"sandbox,omitempty" default:"true"` // false where the system has no user namespaces, or for root
+}
+
+// View is a place where a memory can be looked for. Only the settings of its own kind are set.
+type View struct {
+	Name     string   `yaml:",key"`
+	Kind     string   `yaml:"kind,omitempty"`    // filled in with the name
+	Service  string   `yaml:"service,omitempty"` // filled in: app for what a user looks at, else the name
+	Contract Contract `yaml:"contract,omitempty"`
+
+	Page   PageView   `yaml:",inline" kind:"page"`
+	Answer AnswerView `yaml:",inline" kind:"answer"`
+	SQLite SQLiteView `yaml:",inline" kind:"sqlite"`
+	HTTP   HTTPView   `yaml:",inline" kind:"http"`
+}
+
+// PageView is the history as the page shows it, read by the script's recall section.
+type PageView struct {
+	Browser string `yaml:"browser,omitempty" default:"fresh" enum:"fresh,returning,both"`
+	Match   string `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
+}
+
+// AnswerView asks the assistant, by the script's ask section.
+type AnswerView struct {
+	Attempts int `yaml:"attempts,omitempty" default:"3"` // absent only if every one of them fails
+}
+
+// SQLiteView reads a database file that the target writes.
+type SQLiteView struct {
+	Path  string `yaml:"path" path:"true"`
+	Query string `yaml:"query"` // one parameter: the user; the first column is the text
+	Match string `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
+}
+
+// HTTPView reads a JSON API.
+type HTTPView struct {
+	URL     string `yaml:"url"`             // {user} stands for the user
+	Items   string `yaml:"items"`           // JSONPath to the records
+	Text    string `yaml:"text,omitempty"`  // JSONPath within a record; empty: the record is the text
+	Owner   string `yaml:"owner,omitempty"` // JSONPath within a record
+	Next    string `yaml:"next,omitempty"`  // JSONPath to the next address; the end is reached when it is empty
+	Headers Values `yaml:"headers,omitempty"`
+	Match   string `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
+}
+
+// Contract is what a view promises (oracle.md §3).
+type Contract struct {
+	Durable  *bool          `yaml:"durable,omitempty"` // filled in by kind
+	MayLose  *MayLose       `yaml:"may_lose,omitempty"`
+	TTL      time.Duration  `yaml:"ttl,omitempty"`
+	Slack    time.Duration  `yaml:"ttl_slack,omitempty"`
+	TTLFrom  memory.TTLFrom `yaml:"ttl_from,omitempty" default:"write" enum:"write,last_write,last_access"`
+	KeepLast int            `yaml:"keep_last,omitempty"`
+	KeepUnit string         `yaml:"keep_unit,omitempty" default:"memory" enum:"memory,message"`
+	Settle   time.Duration  `yaml:"settle,omitempty" default:"10s"`
+	Copies   int            `yaml:"copies,omitempty"` // 0: calibrated
+}
+
+// MayLose excuses a window of writes before a fault of certain kinds.
+type MayLose struct {
+	Window time.Duration `yaml:"window"`
+	On     []string      `yaml:"on"`
+}
+
+// Fault is one way in which the target is hurt; the plan draws among them by weight.
+type Fault struct {
+	Kind    string `yaml:"kind"` // see faultKinds
+	Service string `yaml:"service,omitempty"`
+	Weight  int    `yaml:"weight,omitempty" default:"1"`
+	// After is the point at which the fault strikes; empty: at a time drawn.
+	After string `yaml:"after,omitempty" enum:"told,acknowledged,logged_in,idle"`
+	Delay Range  `yaml:"delay,omitempty" default:"0ms..2s"` // after that point
+	// Hold is how long a pause or a partition lasts.
+	Hold Range `yaml:"hold,omitempty" default:"1s..10s"`
+	// Grace is the time between SIGTERM and SIGKILL, for the kinds that stop a service.
+	Grace time.Duration `yaml:"grace,omitempty" default:"10s"`
+	// Volume is what a wipe empties.
+	Volume    string `yaml:"volume,omitempty"`
+	Instances string `yaml:"instances,omitempty" default:"one" enum:"one,all"`
+	// Supervised leaves the restart after a kill to the engine.
+	Supervised bool `yaml:"supervised,omitempty"`
+}
+
+// Limits keep the blast radius small.
+type Limits struct {
+	Every    time.Duration `yaml:"every,omitempty" default:"60s"`    // least time between two faults
+	PerHour  int           `yaml:"per_hour,omitempty" default:"60"`  // most faults in an hour
+	Hours    Hours         `yaml:"hours,omitempty"`                  // unset: always
+	Timezone Zone          `yaml:"timezone,omitempty" default:"UTC"` // of Hours
+	// Recovery is how long a service may take to be healthy again before the target counts as unrecovered.
+	Recovery time.Duration `yaml:"recovery,omitempty" default:"60s"`
+	// HaltAfter is the number of failed recoveries after which no more faults are injected.
+	HaltAfter int `yaml:"halt_after_failed_recoveries,omitempty" default:"1"`
+}
+
+// Ledger says where the facts are kept.
+type Ledger struct {
+	Path string `yaml:"path,omitempty" default:"amnesia.db" path:"true"`
+}
+
+// Evidence says where screenshots, traces and logs of incidents are kept.
+type Evidence struct {
+	Dir string `yaml:"dir,omitempty" default:"amnesia-evidence" path:"true"`
+}
+
+// Web says where the daemon listens.
+type Web struct {
+	Listen string `yaml:"listen,omitempty" default:"127.0.0.1:9464"`
+}

@@ -1,0 +1,49 @@
+package config
+
+import "amnesia/chaos"
+
+// kind is one kind of view. A kind that is not built is known to the loader only so that it can say so.
+type kind struct {
+	built   bool
+	user    bool // what a user looks at; otherwise a store
+	durable bool // the default of the contract
+	needs   string
+}
+
+// kinds are the kinds of views. A new adapter is a line here and a struct of settings in View.
+var kinds = map[string]kind{
+	"page":         {built: true, user: true, durable: true, needs: "recall"},
+	"answer":       {built: true, user: true, durable: true, needs: "ask"},
+	"sqlite":       {built: true, durable: true},
+	"http":         {built: true, durable: true},
+	"chroma":       {durable: true},
+	"chroma_query": {durable: true},
+	"redis":        {durable: false},
+	"postgres":     {durable: true},
+	"mysql":        {durable: true},
+}
+
+// engine is one place where services run.
+type engine struct{ built bool }
+
+var engines = map[string]engine{
+	"process": {built: true},
+	"docker":  {},
+}
+
+// faultKind is one kind of fault, with the settings that it takes beside those of all.
+type faultKind struct {
+	engines []string // that can do it
+	keys    []string
+	all     bool // hits every service: takes no service
+}
+
+var faultKinds = map[string]faultKind{
+	chaos.Kill:      {engines: []string{"docker", "process"}, keys: []string{"supervised"}},
+	chaos.Restart:   {engines: []string{"docker", "process"}, keys: []string{"grace"}},
+	chaos.Pause:     {engines: []string{"docker", "process"}, keys: []string{"hold"}},
+	chaos.Recreate:  {engines: []string{"docker", "process"}, keys: []string{"grace"}},
+	chaos.Wipe:      {engines: []string{"docker", "process"}, keys: []string{"grace", "volume"}},
+	chaos.Partition: {engines: []string{"docker"}, keys: []string{"hold"}},
+	chaos.CrashAll:  {engines: []string{"docker", "process"}, all: true},
+}

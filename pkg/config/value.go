@@ -1,0 +1,214 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Range is a span of durations from which one is drawn; written 0ms..2s, or 500ms for exactly that.
+type Range struct{ Min, Max time.Duration }
+
+// UnmarshalText reads the written form.
+func (r *Range) UnmarshalText(b []byte) error {
+	from, to, both := strings.Cut(string(b), "..")
+	if !both {
+		to = from
+	}
+	lo, err := parseDuration(from)
+	if err != nil {
+		return err
+	}
+	hi, err := parseDuration(to)
+	if err != nil {
+		return err
+	}
+	if lo > hi {
+		return mistake{fmt.Sprintf("the range %s ends before it begins", b), fmt.Sprintf("write %s..%s", short(hi), short(lo))}
+	}
+	*r = Range{lo, hi}
+	return nil
+}
+
+// String gives the written form.
+func (r Range) String() string {
+	if r.Min == r.Max {
+		return short(r.Min)
+	}
+	return short(r.Min) + ".." + short(r.Max)
+}
+
+// Hours are the times of the week in which faults may strike; written 09:00-18:00 Mon-Fri. The zero value is always.
+type Hours struct {
+	// From and To are minutes after midnight. To is exclusive; 24:00 is 1440. To ≤ From runs past midnight and belongs
+	// to the day on which it began.
+	From, To int
+	Days     [7]bool // by time.Weekday
+}
+
+// Always reports whether no hours were set.
+func (h Hours) Always() bool { return h == Hours{} }
+
+// Contain reports whether t, in its own location, is within the hours.
+func (h Hours) Contain(t time.Time) bool {
+	if h.Always() {
+		return true
+	}
+	day, minute := t.Weekday(), t.Hour()*60+t.Minute()
+	if h.From < h.To {
+		return h.Days[day] && h.From <= minute && minute < h.To
+	}
+	return h.Days[day] && h.From <= minute || h.Days[(day+6)%7] && minute < h.To
+}
+
+// UnmarshalText reads the written form: a span of hours, and optionally days or spans of days with commas between.
+func (h *Hours) UnmarshalText(b []byte) error {
+	bad := mistake{fmt.Sprintf("%q are no hours", b), `write them as "09:00-18:00 Mon-Fri"`}
+	span, days, _ := strings.Cut(string(b), " ")
+	from, to, ok := strings.Cut(span, "-")
+	if !ok {
+		return bad
+	}
+	var out Hours
+	var okFrom, okTo bool
+	out.From, okFrom = minutes(from)
+	out.To, okTo = minutes(to)
+	if !okFrom || !okTo || out.From == out.To || out.From == 24*60 {
+		return bad
+	}
+	if days = strings.TrimSpace(days); days == "" {
+		days = "Sun-Sat"
+	}
+	for part := range strings.SplitSeq(days, ",") {
+		first, last, both := strings.Cut(strings.TrimSpace(part), "-")
+		if !both {
+			last = first
+		}
+		a, okA := weekday(first)
+		z, okZ := weekday(last)
+		if !okA || !okZ {
+			return bad
+		}
+		for d := a; ; d = (d + 1) % 7 {
+			out.Days[d] = true
+			if d == z {
+				break
+			}
+		}
+	}
+	*h = out
+	return nil
+}
+
+// minutes reads hh:mm up to 24:00.
+func minutes(s string) (int, bool) {
+	hh, mm, ok := strings.Cut(s, ":")
+	h, errH := strconv.ParseUint(hh, 10, 8)
+	m, errM := strconv.ParseUint(mm, 10, 8)
+	if !ok || len(mm) != 2 || errH != nil || errM != nil || m > 59 || h*60+m > 24*60 {
+		return 0, false
+	}
+	return int(h*60 + m), true
+}
+
+func weekday(s string) (time.Weekday, bool) {
+	for d := time.Sunday; d <= time.Saturday; d++ {
+		if strings.EqualFold(s, d.String()) || strings.EqualFold(s, d.String()[:3]) {
+			return d, true
+		}
+	}
+	return 0, false
+}
+
+// Zone is a time zone by its IANA name.
+type Zone struct{ *time.Location }
+
+// UnmarshalText looks the name up.
+func (z *Zone) UnmarshalText(b []byte) error {
+	loc, err := time.LoadLocation(string(b))
+	if err != nil || len(b) == 0 {
+		return mistake{fmt.Sprintf("%q is no time zone of this machine", b), "write an IANA name such as UTC or Europe/Paris"}
+	}
+	z.Location = loc
+	return nil
+}
+
+// Values are named texts of which any may be a secret: environment variables, request headers. In the file each is a
+// text, or {env: NAME}, or {file: PATH}.
+type Values map[string]Secret
+
+// Reveal gives them in the clear.
+func (v Values) Reveal() map[string]string {
+	if v == nil {
+		return nil
+	}
+	out := make(map[string]string, len(v))
+	for _, k := range slices.Sorted(maps.Keys(v)) {
+		out[k] = v[k].Reveal()
+	}
+	return out
+}
+
+// spoken matches durations as people write them.
+var spoken = regexp.MustCompile(`^(\d+(?:\.\d+)?)\s*([a-z]*)$`)
+
+// parseDuration reads a duration of Go's form, not negative.
+func parseDuration(s string) (time.Duration, error) {
+	s = strings.TrimSpace(s)
+	d, err := time.ParseDuration(s)
+	if err == nil && d >= 0 {
+		return d, nil
+	}
+	if err == nil {
+		return 0, mistake{fmt.Sprintf("the duration %s is negative", s), "write " + short(-d)}
+	}
+	fix := "write a number and a unit: 500ms, 10s, 2m, 24h"
+	if m := spoken.FindStringSubmatch(strings.ToLower(s)); m != nil {
+		if unit := unitOf(m[2]); unit > 0 {
+			n, _ := strconv.ParseFloat(m[1], 64)
+			if ns := n * float64(unit); ns < math.MaxInt64/2 {
+				fix = "write " + short(time.Duration(ns))
+			}
+		}
+	}
+	return 0, mistake{fmt.Sprintf("%q is no duration", s), fix}
+}
+
+// unitOf gives the duration that a person means by a word; a bare number means seconds. 0: not known.
+func unitOf(word string) time.Duration {
+	switch strings.TrimSuffix(word, "s") {
+	case "", "sec", "second":
+		return time.Second
+	case "m", "min", "minute":
+		if word == "ms" {
+			return time.Millisecond
+		}
+		return time.Minute
+	case "millisecond", "msec":
+		return time.Millisecond
+	case "h", "hr", "hour":
+		return time.Hour
+	case "d", "day":
+		return 24 * time.Hour
+	case "w", "week":
+		return 7 * 24 * time.Hour
+	}
+	return 0
+}
+
+// short writes a duration without zero parts: 2m and not 2m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
