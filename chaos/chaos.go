@@ -26,6 +26,12 @@ const (
 	CrashAll  = "crash_all"
 )
 
+// How many copies of a service an injection hurts.
+const (
+	One = "one"
+	All = "all"
+)
+
 // Service is a part of the target that can be hurt.
 type Service struct {
 	Name string
@@ -61,7 +67,8 @@ type Stopper interface {
 	Stop(ctx context.Context, service string, grace time.Duration) error
 }
 
-// Pauser freezes and thaws. Resume of a service that is not frozen does nothing.
+// Pauser freezes and thaws. Freeze returns when the service is proven frozen. Thaw of a service that is not frozen does
+// nothing.
 type Pauser interface {
 	Freeze(ctx context.Context, service string) error
 	Thaw(ctx context.Context, service string) error

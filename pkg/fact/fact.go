@@ -190,13 +190,15 @@ const (
 // Step records that an injection reached a station. StepPlanned carries the injection itself; so does StepFiring,
 // with Undo set.
 type Step struct {
-	Injection int64          `json:"injection"`
-	Name      StepName       `json:"step"`
-	Plan      *Injection     `json:"plan,omitempty"`
-	Before    []Health       `json:"before,omitempty"`
-	After     []Health       `json:"after,omitempty"`
-	Detail    string         `json:"detail,omitempty"`
-	At        memory.Instant `json:"at"`
+	Injection int64      `json:"injection"`
+	Name      StepName   `json:"step"`
+	Plan      *Injection `json:"plan,omitempty"`
+	Before    []Health   `json:"before,omitempty"`
+	After     []Health   `json:"after,omitempty"`
+	Detail    string     `json:"detail,omitempty"`
+	// Fired comes with StepInjected: when the fault was let loose, just after StepFiring had become durable.
+	Fired memory.Instant `json:"fired,omitzero"`
+	At    memory.Instant `json:"at"`
 }
 
 // Gate is a reading of every service's health and identity between injections; a change of identity that no injection
@@ -271,3 +273,45 @@ func (Log) fact()           {}
 func (Session) fact()       {}
 func (Gap) fact()           {}
 func (Judged) fact()        {}
+
+// At gives a fact's own instant: the end of what took time. It is for people and for "now" in a recorded ledger; the
+// order of facts is their Seq.
+func At(f Fact) memory.Instant {
+	switch f := f.(type) {
+	case Run:
+		return f.At
+	case Contracts:
+		return f.At
+	case Cycle:
+		return f.At
+	case Begun:
+		return f.At
+	case Settled:
+		return f.At
+	case ForgetBegun:
+		return f.At
+	case ForgetSettled:
+		return f.At
+	case Told:
+		return f.At
+	case Retired:
+		return f.At
+	case Sweep:
+		return f.Ended
+	case Step:
+		return f.At
+	case Gate:
+		return f.At
+	case Death:
+		return f.At
+	case Log:
+		return f.At
+	case Session:
+		return f.Ended
+	case Gap:
+		return f.To
+	case Judged:
+		return f.At
+	}
+	return memory.Instant{}
+}
