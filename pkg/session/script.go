@@ -1,6 +1,9 @@
 package session
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // Script is what a user does, by section. Text fields are Go text/template texts over Vars. Selectors are Playwright's:
 // CSS, or role=button[name="Send"], or text=….
@@ -119,5 +122,6 @@ type ExpectResponse struct {
 type Response struct {
 	URL    string
 	Status int
+	Header http.Header
 	Body   []byte
 }

@@ -9,6 +9,7 @@ package session
 import (
 	"context"
 	"errors"
+	"time"
 
 	"amnesia/pkg/memory"
 )
@@ -34,9 +35,11 @@ type Driver interface {
 // *RigError when the failure is ours (browser died, driver gone) and any other error when it is the target's (connection
 // refused, no such element in time).
 type Surface interface {
-	// Goto loads a URL, relative to the target's, and waits until the page has loaded.
+	// Goto loads a URL, relative to the target's, and waits until the page has loaded. A document with a status of 400
+	// or more, or one whose body broke off, is an error: an empty list on an error page proves nothing.
 	Goto(ctx context.Context, url string) error
 	Fill(ctx context.Context, selector, text string) error
+	// Click returns once the click is done and what it sent is on its way; it does not wait for the answer.
 	Click(ctx context.Context, selector string) error
 	Press(ctx context.Context, selector, key string) error
 	Select(ctx context.Context, selector, value string) error
@@ -44,9 +47,13 @@ type Surface interface {
 	Request(ctx context.Context, r Request) (Response, error)
 	// Await waits until one of the conditions holds and says which, the first in order when several do at one look.
 	// What was already there when the last Fill, Click, Press, Goto or Request began counts only for conditions on
-	// the present state (URL, Selector); a Response condition wants a response to a request begun since then.
+	// the present state (URL, Selector); a Response condition wants a response to a request begun since then. Globs
+	// match as Glob does, Contains as Holds does. When none holds by the conditions' Timeout (or the end of ctx, which
+	// comes later) the error is a *TargetError; its Status and Text tell of a failed response since the last action.
 	Await(ctx context.Context, any []Condition) (Sighting, error)
-	// Read collects the elements, following More to the end. complete is false when the end was not reached.
+	// Read waits for Ready, then collects the trimmed textContent of the elements, following More to the end (and
+	// waiting for Ready again after each). complete is false when the end was not reached. On a document that failed
+	// (see Goto) it is an error. What was read before an error is returned with it.
 	Read(ctx context.Context, r Read) (texts []string, complete bool, err error)
 	// Evidence saves what the surface shows (screenshot, trace, or the last document) for a failure, and names the
 	// files; best effort.
@@ -60,6 +67,10 @@ type Sighting struct {
 	NotSeen memory.Instant // last look without it
 	Seen    memory.Instant // first look with it
 	Text    string         // the text of the element seen, or what the response said; for a rejection, what the user saw
+	// Status is the highest status of a response since the last action, 0 when there was none or it is not known;
+	// RetryAfter what that response asked for.
+	Status     int
+	RetryAfter time.Duration
 }
 
 // Point is a moment at which a fault may strike.
@@ -79,7 +90,7 @@ type Watcher func(p Point, u User, m memory.ID)
 type Receipt struct {
 	Outcome memory.Outcome
 	Levels  []memory.Level // those reached, in the script's order
-	Cause   string         // throttled, timeout, refused, interrupted, rejected; empty when acknowledged
+	Cause   string         // one of the Cause constants; empty when acknowledged
 	Detail  string         // what the user saw
 	At      memory.Instant
 }
