@@ -10,6 +10,7 @@
 //	kind:"page"            … but only for a view of this kind
 //	default:"10s"          as it would be written
 //	enum:"a,b"             the only words allowed
+//	min:"1"                the least number; 0 where there is none
 //	path:"true"            a file name; a relative one starts at the folder of the configuration
 //
 // It knows nothing of how a view is read or a service hurt; what it allows is what this build can do.
@@ -18,6 +19,7 @@ package config
 import (
 	"time"
 
+	"amnesia/chaos"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/session"
 )
@@ -69,8 +71,8 @@ func (s Service) Wipeable() []string {
 // Sessions says who talks to the target, and how.
 type Sessions struct {
 	Driver   string `yaml:"driver,omitempty" default:"browser" enum:"browser,http"`
-	Users    int    `yaml:"users,omitempty" default:"4"`
-	Memories int    `yaml:"memories,omitempty" default:"5"` // per user and cycle
+	Users    int    `yaml:"users,omitempty" default:"4" min:"1"`
+	Memories int    `yaml:"memories,omitempty" default:"5" min:"1"` // per user and cycle
 	// Accounts is a template over Run and N that names the users.
 	Accounts string `yaml:"accounts,omitempty" default:"amnesia-{{.Run}}-{{.N}}"`
 	// AccountsFile is a CSV file, name and password a line, used instead of Accounts.
@@ -125,7 +127,7 @@ type PageView struct {
 
 // AnswerView asks the assistant, by the script's ask section.
 type AnswerView struct {
-	Attempts int `yaml:"attempts,omitempty" default:"3"` // absent only if every one of them fails
+	Attempts int `yaml:"attempts,omitempty" default:"3" min:"1"` // absent only if every one of them fails
 }
 
 // SQLiteView reads a database file that the target writes.
@@ -169,7 +171,7 @@ type MayLose struct {
 type Fault struct {
 	Kind    string `yaml:"kind"` // see faultKinds
 	Service string `yaml:"service,omitempty"`
-	Weight  int    `yaml:"weight,omitempty" default:"1"`
+	Weight  int    `yaml:"weight,omitempty" default:"1" min:"1"`
 	// After is the point at which the fault strikes; empty: at a time drawn.
 	After string `yaml:"after,omitempty" enum:"told,acknowledged,logged_in,idle"`
 	Delay Range  `yaml:"delay,omitempty" default:"0ms..2s"` // after that point
@@ -186,14 +188,16 @@ type Fault struct {
 
 // Limits keep the blast radius small.
 type Limits struct {
-	Every    time.Duration `yaml:"every,omitempty" default:"60s"`    // least time between two faults
-	PerHour  int           `yaml:"per_hour,omitempty" default:"60"`  // most faults in an hour
-	Hours    Hours         `yaml:"hours,omitempty"`                  // unset: always
-	Timezone Zone          `yaml:"timezone,omitempty" default:"UTC"` // of Hours
+	Every    time.Duration `yaml:"every,omitempty" default:"60s"`           // least time between two faults
+	PerHour  int           `yaml:"per_hour,omitempty" default:"60" min:"1"` // most faults in an hour
+	Hours    string        `yaml:"hours,omitempty"`                         // see Window
+	Timezone Zone          `yaml:"timezone,omitempty" default:"UTC"`        // of Hours
 	// Recovery is how long a service may take to be healthy again before the target counts as unrecovered.
 	Recovery time.Duration `yaml:"recovery,omitempty" default:"60s"`
 	// HaltAfter is the number of failed recoveries after which no more faults are injected.
-	HaltAfter int `yaml:"halt_after_failed_recoveries,omitempty" default:"1"`
+	HaltAfter int `yaml:"halt_after_failed_recoveries,omitempty" default:"1" min:"1"`
+	// Window is Hours, read; nil: always.
+	Window *chaos.Hours `yaml:"-"`
 }
 
 // Ledger says where the facts are kept.

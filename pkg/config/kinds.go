@@ -1,19 +1,24 @@
 package config
 
-import "amnesia/chaos"
+import (
+	"maps"
+	"slices"
 
-// kind is one kind of view. A kind that is not built is known to the loader only so that it can say so.
-type kind struct {
+	"amnesia/chaos"
+)
+
+// viewKind is one kind of view. A kind that is not built is known to the loader only so that it can say so.
+type viewKind struct {
 	built   bool
-	user    bool // what a user looks at; otherwise a store
-	durable bool // the default of the contract
-	needs   string
+	user    bool   // what a user looks at; otherwise a store
+	durable bool   // the default of the contract
+	section string // of the script that reads it
 }
 
 // kinds are the kinds of views. A new adapter is a line here and a struct of settings in View.
-var kinds = map[string]kind{
-	"page":         {built: true, user: true, durable: true, needs: "recall"},
-	"answer":       {built: true, user: true, durable: true, needs: "ask"},
+var kinds = map[string]viewKind{
+	"page":         {built: true, user: true, durable: true, section: "recall"},
+	"answer":       {built: true, user: true, durable: true, section: "ask"},
 	"sqlite":       {built: true, durable: true},
 	"http":         {built: true, durable: true},
 	"chroma":       {durable: true},
@@ -46,4 +51,15 @@ var faultKinds = map[string]faultKind{
 	chaos.Wipe:      {engines: []string{"docker", "process"}, keys: []string{"grace", "volume"}},
 	chaos.Partition: {engines: []string{"docker"}, keys: []string{"hold"}},
 	chaos.CrashAll:  {engines: []string{"docker", "process"}, all: true},
+}
+
+// built gives the names that this build can do, sorted.
+func built[T any](table map[string]T, can func(T) bool) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		if can(table[name]) {
+			out = append(out, name)
+		}
+	}
+	return out
 }

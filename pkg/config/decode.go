@@ -1,0 +1,516 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// loader fills a Config from a syntax tree and collects every mistake on the way. (The YAML library's own decoder stops
+// at the first.)
+type loader struct {
+	name   string // of the file
+	dir    string // where relative names start
+	getenv func(string) string
+	errs   Errors
+	bad    map[string]bool  // paths that have an error: the first one is the one that explains
+	at     map[string]place // where the values that the file has stand
+	texts  []string         // paths of texts in the script
+	text   map[string]string
+}
+
+type place struct{ line, column int }
+
+// fail notes a mistake at a path: at its value, or where the file does not have it, at the nearest value around it.
+func (l *loader) fail(path, what, fix string) {
+	if l.bad[path] {
+		return
+	}
+	l.bad[path] = true
+	at, where := place{1, 1}, path
+	for {
+		if p, ok := l.at[where]; ok {
+			at = p
+			break
+		}
+		cut := strings.LastIndexAny(where, ".[")
+		if cut < 0 {
+			break
+		}
+		where = where[:cut]
+	}
+	l.errs = append(l.errs, Error{File: l.name, Line: at.line, Column: at.column, Path: path, What: what, Fix: fix})
+}
+
+// failWith is fail for an error that may carry its own fix.
+func (l *loader) failWith(path string, err error) {
+	what, fix, ok := strings.Cut(err.Error(), " — fix: ")
+	if !ok {
+		fix = "correct the value"
+	}
+	l.fail(path, what, fix)
+}
+
+// has reports whether the file has a value at the path.
+func (l *loader) has(path string) bool { _, ok := l.at[path]; return ok }
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// placeOf gives where a node begins.
+func placeOf(n ast.Node) place {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		if !m.IsFlowStyle && len(m.Values) > 0 {
+			return placeOf(m.Values[0].Key)
+		}
+	case *ast.MappingValueNode:
+		return placeOf(m.Key)
+	}
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return place{t.Position.Line, t.Position.Column}
+	}
+	return place{1, 1}
+}
+
+// pairs gives the entries of a mapping; ok is false for any other node.
+func pairs(n ast.Node) (entries []*ast.MappingValueNode, ok bool) {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		return m.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{m}, true
+	}
+	return nil, false
+}
+
+// each calls fn for every entry of a mapping, at most once for each key.
+func (l *loader) each(n ast.Node, path string, t reflect.Type, fn func(key, path string, value ast.Node)) {
+	entries, ok := pairs(n)
+	if !ok {
+		l.wrong(n, path, t)
+		return
+	}
+	seen := make(map[string]int)
+	for _, e := range entries {
+		at := placeOf(e.Key)
+		key, ok := scalar(e.Key)
+		if !ok {
+			key = e.Key.String()
+			l.at[join(path, key)] = at
+			l.fail(join(path, key), "this kind of key is not read here", "write a plain word and a value")
+			continue
+		}
+		if line, twice := seen[key]; twice {
+			l.errs = append(l.errs, Error{File: l.name, Line: at.line, Column: at.column, Path: join(path, key),
+				What: fmt.Sprintf("the key is there twice, first on line %d", line), Fix: "remove one of them"})
+			continue
+		}
+		seen[key] = at.line
+		l.at[join(path, key)] = at
+		if _, null := e.Value.(*ast.NullNode); null || e.Value == nil {
+			if t != nil {
+				l.fail(join(path, key), "has no value", "give it one, or remove the key")
+				continue
+			}
+		}
+		fn(key, join(path, key), e.Value)
+	}
+}
+
+// scalar gives the text of a scalar as it stands in the file.
+func scalar(n ast.Node) (string, bool) {
+	switch s := n.(type) {
+	case *ast.StringNode:
+		return s.Value, true
+	case *ast.LiteralNode:
+		return s.Value.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
+}
+
+// wrong notes that a node is not of the type.
+func (l *loader) wrong(n ast.Node, path string, t reflect.Type) {
+	want := shape(t)
+	have, fix := "something else", "write "+want
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
+		l.fail(path, "anchors, aliases and tags are not read here", "write the value out")
+		return
+	case *ast.MappingNode, *ast.MappingValueNode:
+		have = "a mapping"
+		if want == "a list" {
+			fix = `write a list: put "- " before each item`
+		}
+	case *ast.SequenceNode:
+		have = "a list"
+	case *ast.NullNode:
+		have = "nothing"
+	default:
+		text, _ := scalar(n)
+		have = strconv.Quote(text)
+		switch {
+		case want == "a list":
+			fix = fmt.Sprintf("write a list: [%s]", text)
+		case want == "a text":
+			fix = "write it in quotes: " + strconv.Quote(text)
+		case t.Kind() == reflect.Bool && slices.Contains([]string{"yes", "on", "1"}, strings.ToLower(text)):
+			fix = "write true"
+		case t.Kind() == reflect.Bool && slices.Contains([]string{"no", "off", "0"}, strings.ToLower(text)):
+			fix = "write false"
+		}
+	}
+	l.fail(path, fmt.Sprintf("wants %s, has %s", want, have), fix)
+}
+
+// decode puts a node into v, which is settable.
+func (l *loader) decode(n ast.Node, v reflect.Value, path string, f field) {
+	switch t := v.Type(); {
+	case t == valuesType:
+		l.values(n, v, path)
+	case t == secretType:
+		if text, ok := l.word(n, path, f); ok {
+			v.Set(reflect.ValueOf(l.secret(path, f.from, text)))
+		}
+	case t.Kind() == reflect.Pointer:
+		p := reflect.New(t.Elem())
+		l.decode(n, p.Elem(), path, f)
+		v.Set(p)
+	case t == durationType || isText(t):
+		text, ok := scalar(n)
+		if !ok {
+			l.wrong(n, path, t)
+			return
+		}
+		l.at[path] = placeOf(n)
+		if err := fromText(v, text); err != nil {
+			l.failWith(path, err)
+		}
+	case t.Kind() == reflect.Struct:
+		l.mapping(n, v, path, "")
+	case t.Kind() == reflect.Slice:
+		if key, ok := keyed(t); ok {
+			l.named(n, v, path, key)
+			return
+		}
+		l.list(n, v, path, f)
+	case t.Kind() == reflect.Map:
+		out := reflect.MakeMap(t)
+		l.each(n, path, t, func(key, path string, value ast.Node) {
+			e := reflect.New(t.Elem()).Elem()
+			l.decode(value, e, path, f)
+			out.SetMapIndex(reflect.ValueOf(key), e)
+		})
+		v.Set(out)
+	case t.Kind() == reflect.Interface:
+		if x := l.free(n, path); x != nil {
+			v.Set(reflect.ValueOf(x))
+		}
+	default:
+		l.scalar(n, v, path, f)
+	}
+}
+
+// scalar reads texts, numbers and booleans.
+func (l *loader) scalar(n ast.Node, v reflect.Value, path string, f field) {
+	var ok bool
+	switch n.(type) {
+	case *ast.StringNode, *ast.LiteralNode:
+		ok = v.Kind() == reflect.String
+	case *ast.IntegerNode:
+		ok = v.Kind() == reflect.Int || v.Kind() == reflect.Uint64 || v.Kind() == reflect.Float64
+	case *ast.FloatNode:
+		ok = v.Kind() == reflect.Float64
+	case *ast.BoolNode:
+		ok = v.Kind() == reflect.Bool
+	}
+	if _, isScalar := scalar(n); isScalar {
+		l.at[path] = placeOf(n)
+	}
+	if !ok {
+		l.wrong(n, path, v.Type())
+		return
+	}
+	if v.Kind() == reflect.String {
+		if text, ok := l.word(n, path, f); ok {
+			if f.Tag.Get("path") != "" {
+				text = l.file(text)
+			}
+			v.SetString(text)
+		}
+		return
+	}
+	text, _ := scalar(n)
+	if err := fromText(v, text); err != nil {
+		l.failWith(path, err)
+		return
+	}
+	if least := f.min(); v.Kind() == reflect.Int && v.Int() < least {
+		l.fail(path, fmt.Sprintf("%d is too small", v.Int()), fmt.Sprintf("write %d or more", least))
+	}
+}
+
+// word reads a text and checks it against the words allowed.
+func (l *loader) word(n ast.Node, path string, f field) (string, bool) {
+	switch n.(type) {
+	case *ast.StringNode, *ast.LiteralNode:
+	default:
+		if _, isScalar := scalar(n); isScalar {
+			l.at[path] = placeOf(n)
+		}
+		l.wrong(n, path, reflect.TypeFor[string]())
+		return "", false
+	}
+	l.at[path] = placeOf(n)
+	text, _ := scalar(n)
+	if strings.HasPrefix(path, scriptPath+".") {
+		l.texts = append(l.texts, path)
+		l.text[path] = text
+	}
+	switch words := f.enum(); {
+	case text == "" && !f.mayBeEmpty():
+		l.fail(path, "is empty", "give it a value, or remove the key")
+	case words != nil && !slices.Contains(words, text):
+		l.fail(path, fmt.Sprintf("%q is not known", text), choice(text, words))
+	}
+	return text, true
+}
+
+// fromText sets v from its written form; also how defaults are set.
+func fromText(v reflect.Value, text string) error {
+	if v.Type() == durationType {
+		d, err := parseDuration(text)
+		v.SetInt(int64(d))
+		return err
+	}
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	var err error
+	switch v.Kind() {
+	case reflect.Int:
+		var n int64
+		n, err = strconv.ParseInt(text, 0, 32)
+		v.SetInt(n)
+	case reflect.Uint64:
+		var n uint64
+		n, err = strconv.ParseUint(text, 0, 64)
+		v.SetUint(n)
+	case reflect.Float64:
+		var x float64
+		x, err = strconv.ParseFloat(text, 64)
+		v.SetFloat(x)
+	case reflect.Bool:
+		v.SetBool(strings.EqualFold(text, "true"))
+	default:
+		v.SetString(text)
+	}
+	if err != nil {
+		return mistake{fmt.Sprintf("%s is out of range", text), "write a smaller whole number, not below 0"}
+	}
+	return nil
+}
+
+// defaults fills a struct in before the file is read into it.
+func (l *loader) defaults(v reflect.Value, kind string) {
+	for _, f := range fieldsOf(v.Type(), kind) {
+		to := v.FieldByIndex(f.Index)
+		text, ok := f.Tag.Lookup("default")
+		switch {
+		case ok && f.Tag.Get("path") != "":
+			to.SetString(l.file(text))
+		case ok:
+			if err := fromText(to, text); err != nil {
+				panic(fmt.Sprintf("default of %s.%s: %v", f.owner, f.key, err)) // ours, and every test would meet it
+			}
+		case to.Kind() == reflect.Struct && !isText(to.Type()) && to.Type() != secretType:
+			l.defaults(to, kind)
+		}
+	}
+}
+
+// file makes a name from the file relative to its folder.
+func (l *loader) file(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(l.dir, name)
+}
+
+// mapping reads the keys of a struct.
+func (l *loader) mapping(n ast.Node, v reflect.Value, path, kind string) {
+	l.defaults(v, kind)
+	fields := fieldsOf(v.Type(), kind)
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.key
+	}
+	var seen []string
+	l.each(n, path, v.Type(), func(key, path string, value ast.Node) {
+		i := slices.Index(keys, key)
+		if i < 0 {
+			l.unknown(path, key, keys, v.Type(), kind)
+			return
+		}
+		seen = append(seen, key)
+		if v.Type() == stepType && len(seen) > 1 {
+			l.fail(path, fmt.Sprintf("a step does one thing, and this one has %s already", seen[0]),
+				`begin a new step: put "- " before it`)
+		}
+		l.decode(value, v.FieldByIndex(fields[i].Index), path, fields[i])
+	})
+	if l.bad[path] {
+		return
+	}
+	for _, f := range fields {
+		if f.required && !slices.Contains(seen, f.key) {
+			l.fail(join(path, f.key), "is missing", fmt.Sprintf("add %s: %s", f.key, shape(f.Type)))
+		}
+	}
+}
+
+// unknown notes a key that is not known, with the one that was meant where that can be guessed.
+func (l *loader) unknown(path, key string, keys []string, t reflect.Type, kind string) {
+	what := fmt.Sprintf("unknown key %q", key)
+	if t == viewType {
+		what += " for a view of kind " + kind
+	}
+	if slices.Contains(keys, key+"_env") {
+		l.fail(path, "a secret does not stand in the file", fmt.Sprintf("write %s_env: NAME or %s_file: PATH", key, key))
+		return
+	}
+	if near := nearest(key, keys); near != "" {
+		l.fail(path, what, fmt.Sprintf("write %q", near))
+		return
+	}
+	l.fail(path, what, "remove it; the keys here are "+strings.Join(keys, ", "))
+}
+
+// named reads a mapping whose keys are names into a list that keeps their order.
+func (l *loader) named(n ast.Node, v reflect.Value, path string, key int) {
+	l.each(n, path, v.Type(), func(name, path string, value ast.Node) {
+		if !nameForm.MatchString(name) {
+			l.fail(path, fmt.Sprintf("%q is no name", name), "use small letters, digits, - and _, a letter first")
+			return
+		}
+		e := reflect.New(v.Type().Elem()).Elem()
+		e.Field(key).SetString(name)
+		var kind string
+		if e.Type() == viewType {
+			var ok bool
+			if kind, ok = l.kindOf(name, path, value); !ok {
+				return
+			}
+		}
+		l.mapping(value, e, path, kind)
+		if kind != "" {
+			e.FieldByName("Kind").SetString(kind)
+		}
+		v.Set(reflect.Append(v, e))
+	})
+}
+
+// kindOf finds out which settings a view may have, before they are read.
+func (l *loader) kindOf(name, path string, n ast.Node) (string, bool) {
+	kind, where := name, path
+	entries, _ := pairs(n)
+	for _, e := range entries {
+		if key, _ := scalar(e.Key); key == "kind" {
+			if text, ok := scalar(e.Value); ok {
+				kind, where = text, join(path, "kind")
+				l.at[where] = placeOf(e.Value)
+			}
+		}
+	}
+	k, known := kinds[kind]
+	words := built(kinds, func(k viewKind) bool { return k.built })
+	switch {
+	case known && k.built:
+		return kind, true
+	case known:
+		l.fail(where, fmt.Sprintf("views of kind %s are not in this build", kind),
+			"remove the view, or read the same data by one of "+strings.Join(words, ", "))
+	case where == path:
+		l.fail(path, fmt.Sprintf("%q is no kind of view", name), "add kind: one of "+strings.Join(words, ", "))
+	default:
+		l.fail(where, fmt.Sprintf("%q is no kind of view", kind), choice(kind, words))
+	}
+	return "", false
+}
+
+// list reads a sequence.
+func (l *loader) list(n ast.Node, v reflect.Value, path string, f field) {
+	s, ok := n.(*ast.SequenceNode)
+	if !ok {
+		if _, isScalar := scalar(n); isScalar {
+			l.at[path] = placeOf(n)
+		}
+		l.wrong(n, path, v.Type())
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(s.Values), len(s.Values))
+	for i, item := range s.Values {
+		where := fmt.Sprintf("%s[%d]", path, i)
+		l.at[where] = placeOf(item)
+		l.decode(item, out.Index(i), where, f)
+		if v.Type().Elem() == stepType && !l.bad[where] && out.Index(i).IsZero() && !l.badBelow(where) {
+			l.fail(where, "the step says nothing to do", "write one of "+strings.Join(keysOf(stepType), ", "))
+		}
+	}
+	v.Set(out)
+}
+
+// badBelow reports whether something within the path was refused already.
+func (l *loader) badBelow(path string) bool {
+	for p := range l.bad {
+		if strings.HasPrefix(p, path+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// free reads whatever stands there: the body of a request.
+func (l *loader) free(n ast.Node, path string) any {
+	switch x := n.(type) {
+	case *ast.NullNode:
+		return nil
+	case *ast.MappingNode, *ast.MappingValueNode:
+		out := make(map[string]any)
+		l.each(n, path, nil, func(key, path string, value ast.Node) { out[key] = l.free(value, path) })
+		return out
+	case *ast.SequenceNode:
+		out := make([]any, len(x.Values))
+		for i, item := range x.Values {
+			out[i] = l.free(item, fmt.Sprintf("%s[%d]", path, i))
+		}
+		return out
+	case *ast.StringNode, *ast.LiteralNode:
+		text, _ := scalar(n)
+		l.at[path] = placeOf(n)
+		l.texts = append(l.texts, path)
+		l.text[path] = text
+		return text
+	case *ast.BoolNode:
+		return x.Value
+	case *ast.IntegerNode:
+		return x.Value
+	case *ast.FloatNode:
+		return x.Value
+	}
+	l.at[path] = placeOf(n)
+	l.fail(path, "this has no place in JSON", "write a text, a number, true, false, null, a list or a mapping")
+	return nil
+}
