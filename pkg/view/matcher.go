@@ -1,0 +1,287 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"amnesia/pkg/memory"
+)
+
+// Match says how much of a memory's text must have survived for it to be Present and not Altered.
+type Match string
+
+const (
+	MatchExact Match = "exact" // the whole text (Same); the default
+	MatchToken Match = "token" // the token alone: for an app that rewrites what it is told
+)
+
+// Same reports whether a text that was found is the one that was told: line ends count as one kind, and space around
+// the text does not count, since forms and pages change both without anybody losing anything.
+func Same(told, found string) bool { return told == found || trim(told) == trim(found) }
+
+func trim(s string) string {
+	return strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n"))
+}
+
+// Matcher makes the observations of one Find out of what an adapter reads. It holds what was asked, not what was read:
+// its size does not grow with the store's.
+//
+// It knows the memories that it was asked about and no others: a record with the token of any other memory says nothing
+// here, so a leak shows only in a Find that asks about the leaked memory.
+//
+// Its methods may be called by several goroutines.
+type Matcher struct {
+	opt   Options
+	ms    []memory.Memory
+	index *index
+	users []string         // in the order of the memories
+	of    map[string][]int // user → its memories
+
+	mu    sync.Mutex
+	items []item
+}
+
+// Options are what a Matcher needs to know of its view.
+type Options struct {
+	View  string
+	Clock memory.Clock
+	Match Match // default MatchExact
+	// Rig reports whether a failed read is trouble of ours rather than the target's; nil: never. A read that the end
+	// of its context ended always is.
+	Rig func(error) bool
+}
+
+// item is what is known of one memory.
+type item struct {
+	reading   *Reading // the last one
+	copies    int
+	exact     bool
+	keys      []string // of the copies that have one
+	strangers []string
+	note      string
+}
+
+// NewMatcher makes a matcher for one Find.
+func NewMatcher(ms []memory.Memory, opt Options) *Matcher {
+	m := &Matcher{opt: opt, ms: ms, index: newIndex(ms), of: map[string][]int{}, items: make([]item, len(ms))}
+	for i := range ms {
+		user := ms[i].User
+		if _, ok := m.of[user]; !ok {
+			m.users = append(m.users, user)
+		}
+		m.of[user] = append(m.of[user], i)
+	}
+	return m
+}
+
+// Reading is one read of what a view holds for one user (or for all of them, or on one memory).
+type Reading struct {
+	m     *Matcher
+	user  string // "": all
+	items []int
+	began memory.Instant
+	ended memory.Instant
+	done  bool
+	err   error // why it did not reach its end
+}
+
+// Each reads for every user, at most parallel of them at once, and returns when all reads have ended or ctx has,
+// whichever is first: a read that ignores ctx is left behind and cannot hold up the others. A nil error of read says
+// that it reached the end of what the view holds for that user.
+func (m *Matcher) Each(ctx context.Context, parallel int, read func(context.Context, *Reading) error) {
+	todo := make(chan string)
+	var workers sync.WaitGroup
+	for range max(1, min(parallel, len(m.users))) {
+		workers.Go(func() {
+			for user := range todo {
+				m.read(ctx, user, m.of[user], read)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer workers.Wait()
+		defer close(todo)
+		for _, user := range m.users {
+			select {
+			case todo <- user:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	m.wait(ctx, done)
+}
+
+// All reads once for all users together; the records must name their owners. Otherwise it is like Each.
+func (m *Matcher) All(ctx context.Context, read func(context.Context, *Reading) error) {
+	all := make([]int, len(m.ms))
+	for i := range all {
+		all[i] = i
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.read(ctx, "", all, read)
+	}()
+	m.wait(ctx, done)
+}
+
+func (m *Matcher) wait(ctx context.Context, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+func (m *Matcher) read(ctx context.Context, user string, items []int, read func(context.Context, *Reading) error) {
+	r := m.begin(user, items)
+	err := read(ctx, r)
+	if err == nil {
+		// A read that looks finished only because its context ended under it is no proof of absence.
+		err = ctx.Err()
+	}
+	r.End(err)
+}
+
+func (m *Matcher) begin(user string, items []int) *Reading {
+	r := &Reading{m: m, user: user, items: items}
+	r.Restart()
+	return r
+}
+
+// One begins a reading of a single memory, by its place in what Memories gives. It takes that memory out of r, and must
+// be ended by End.
+func (r *Reading) One(n int) *Reading { return r.m.begin(r.user, r.items[n:n+1]) }
+
+// User is the user it reads for; empty for all.
+func (r *Reading) User() string { return r.user }
+
+// Memories gives the memories that it is about, in the order in which they were asked.
+func (r *Reading) Memories() []memory.Memory {
+	out := make([]memory.Memory, len(r.items))
+	for n, i := range r.items {
+		out[n] = r.m.ms[i]
+	}
+	return out
+}
+
+// Restart begins it anew, now: what it found so far is forgotten.
+func (r *Reading) Restart() {
+	now := r.m.opt.Clock.Now()
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.began = now
+	for _, i := range r.items {
+		it := &r.m.items[i]
+		*it = item{reading: r, strangers: it.strangers}
+	}
+}
+
+// End ends it. A nil error says that it reached the end of what there is.
+func (r *Reading) End(err error) {
+	now := r.m.opt.Clock.Now()
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.ended, r.err, r.done = now, err, true
+}
+
+// Record is called for each record that was read. One without an owner belongs to the user who was read for. Records of
+// one memory with the same non-empty key are one copy, however often a moving page showed them.
+//
+// A record of another user that holds that user's own memory is neither a leak nor a find: it is counted where that
+// user is read for.
+func (r *Reading) Record(rec Record) { r.match(rec, false) }
+
+// Echo is called for text that is no record of a memory, such as the assistant's words: a token in it proves nothing
+// for its own user, and a leak for any other.
+func (r *Reading) Echo(text string) { r.match(Record{Text: text}, true) }
+
+func (r *Reading) match(rec Record, echo bool) {
+	var room [8]int32
+	hits := r.m.index.find(rec.Text, room[:0])
+	if len(hits) == 0 {
+		return
+	}
+	owner := cmp.Or(rec.Owner, r.user)
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	for _, i := range hits {
+		told, it := &r.m.ms[i], &r.m.items[i]
+		switch {
+		case owner == "":
+			it.note = "its token stands in a record without an owner"
+		case owner != told.User:
+			if n, ok := slices.BinarySearch(it.strangers, owner); !ok {
+				it.strangers = slices.Insert(it.strangers, n, owner)
+			}
+		case r.user != "" && r.user != owner:
+		case echo:
+			it.note = "its token stands only in an echo, not in the user's own words"
+		case rec.Key != "" && slices.Contains(it.keys, rec.Key):
+		default:
+			if rec.Key != "" {
+				it.keys = append(it.keys, rec.Key)
+			}
+			it.copies++
+			it.exact = it.exact || r.m.opt.Match == MatchToken || Same(told.Text, rec.Text)
+		}
+	}
+}
+
+// Observations gives one observation for each memory, in order. A read that has not ended is unreadable.
+func (m *Matcher) Observations(ctx context.Context) []memory.Observation {
+	now := m.opt.Clock.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	siblings := make(map[string]int, len(m.users))
+	out := make([]memory.Observation, len(m.ms))
+	for i := range m.ms {
+		out[i] = m.observe(ctx, i, now)
+		if out[i].State.Here() {
+			siblings[m.ms[i].User]++
+		}
+	}
+	for i := range out {
+		out[i].Siblings = siblings[m.ms[i].User]
+	}
+	return out
+}
+
+func (m *Matcher) observe(ctx context.Context, i int, now memory.Instant) memory.Observation {
+	it := &m.items[i]
+	o := memory.Observation{
+		Memory: m.ms[i].ID, View: m.opt.View, Copies: it.copies, Strangers: slices.Clone(it.strangers),
+		Began: now, Ended: now,
+	}
+	if it.reading != nil {
+		o.Began = it.reading.began
+		if it.reading.done {
+			o.Ended = it.reading.ended
+		}
+	}
+	switch {
+	case !isToken(m.ms[i].Token):
+		o.State, o.Detail = memory.Unreadable, fmt.Sprintf("%q cannot be looked for: a token is lower-case letters and digits", m.ms[i].Token)
+	case it.copies > 0 && it.exact:
+		o.State = memory.Present
+	case it.copies > 0:
+		o.State = memory.Altered
+	case it.reading == nil:
+		o.State, o.Rig, o.Detail = memory.Unreadable, true, fmt.Sprintf("not read: %v", context.Cause(ctx))
+	case !it.reading.done:
+		o.State, o.Rig, o.Detail = memory.Unreadable, true, fmt.Sprintf("the read did not end: %v", context.Cause(ctx))
+	case it.reading.err != nil:
+		err := it.reading.err
+		o.State, o.Detail = memory.Unreadable, err.Error()
+		o.Rig = ctx.Err() != nil || m.opt.Rig != nil && m.opt.Rig(err)
+	default:
+		o.State, o.Detail = memory.Absent, it.note
+	}
+	return o
+}
