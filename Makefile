@@ -1,0 +1,35 @@
+# Amnesia: what a person runs. `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@2026.1
+
+.PHONY: help build demo test bench lint setup clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+build: ## build bin/amnesia and bin/chatapp
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+demo: build ## show the whole idea on real processes: a sample app with a planted bug, and without
+	./bin/amnesia demo $(AMNESIA_FLAGS)
+
+setup: ## install what the tests need (as root on Debian; elsewhere say what is missing)
+	@.ci/setup
+
+test: setup ## run every test, with the race detector on
+	@. .ci/env; $(GO) test -race -timeout 15m $(TESTFLAGS) ./...
+
+bench: build ## measure speed, as ratios within one run
+	./bin/amnesia bench
+
+lint: ## gofmt, go vet and staticcheck
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "fix: gofmt -w ."; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+clean: ## remove what was built
+	rm -rf bin amnesia-demo bench.json

@@ -1,0 +1,75 @@
+// Package report says what a run found: the summary that programs read, and the table and sentences that people read.
+// It looks at the oracle's book and at nothing else, so that a run, a demo and a re-judged ledger are reported alike.
+package report
+
+import (
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// Summary is one target's result. Its field names are a contract: they only grow.
+type Summary struct {
+	Target          string                `json:"target"`
+	Seed            uint64                `json:"seed"`
+	Outcome         fact.CycleOutcome     `json:"outcome"`
+	Cycles          Cycles                `json:"cycles"`
+	Writes          Writes                `json:"writes"`
+	Verdicts        map[memory.Kind]int   `json:"verdicts"`
+	Defects         map[memory.Defect]int `json:"defects"`
+	Losses          map[memory.Class]int  `json:"losses"`
+	Faults          []Fault               `json:"faults"`
+	Exposure        Exposure              `json:"exposure_ms"`
+	DurationSeconds float64               `json:"duration_seconds"`
+	Ledger          string                `json:"ledger"`
+}
+
+// Cycles counts cycles by outcome; Control counts those without a fault, which are among the outcomes too.
+type Cycles struct {
+	Clean        int `json:"clean"`
+	Losses       int `json:"losses"`
+	Defects      int `json:"defects"`
+	Unrecovered  int `json:"unrecovered"`
+	Inconclusive int `json:"inconclusive"`
+	Control      int `json:"control"`
+}
+
+// All counts the closed cycles.
+func (c Cycles) All() int { return c.Clean + c.Losses + c.Defects + c.Unrecovered + c.Inconclusive }
+
+// Writes counts memories by the outcome of their write.
+type Writes struct {
+	Acknowledged int `json:"acknowledged"`
+	Rejected     int `json:"rejected"`
+	Unknown      int `json:"unknown"`
+}
+
+// Fault counts the injections of one kind into one service, and the losses attributed to them.
+type Fault struct {
+	Kind     string `json:"kind"`
+	Service  string `json:"service"`
+	Injected int    `json:"injected"`
+	Lost     int    `json:"lost"`
+}
+
+// Exposure is acknowledgement → firing of the lost memories, in milliseconds; null when there were none.
+type Exposure struct {
+	P50 *float64 `json:"p50"`
+	Max *float64 `json:"max"`
+}
+
+// Conclusive is the share of the closed cycles that were conclusive; 1 when there were none.
+func (s Summary) Conclusive() float64 {
+	if s.Cycles.All() == 0 {
+		return 1
+	}
+	return 1 - float64(s.Cycles.Inconclusive)/float64(s.Cycles.All())
+}
+
+// Injections counts the faults that were injected.
+func (s Summary) Injections() int {
+	n := 0
+	for _, f := range s.Faults {
+		n += f.Injected
+	}
+	return n
+}
