@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +20,7 @@ func (l *loader) check(c *Config) {
 	}
 	l.target(&c.Target)
 	l.sessions(&c.Sessions)
-	l.script(c.Sessions.Script)
-	// A level is named by default only now.
+	l.script(&c.Sessions.Script)
 	l.countsFrom(&c.Sessions)
 	l.views(c)
 	l.faults(c)
@@ -92,28 +90,23 @@ func (l *loader) target(t *Target) {
 			l.fail(path+".command", "is missing: the engine process starts the services itself", `add command: ["./app", "--port", "8080"]`)
 		}
 		seen := make(map[string]bool)
-		for key, dirs := range map[string][]string{"scratch": s.Scratch, "ephemeral": s.Ephemeral} {
-			for i, dir := range dirs {
-				where := fmt.Sprintf("%s.%s[%d]", path, key, i)
-				clean := filepath.Clean(dir)
-				if !filepath.IsLocal(dir) || clean == "." {
-					l.fail(where, fmt.Sprintf("%q is not within dir", dir), "name a folder below dir: only that may be emptied")
-				}
-				if seen[clean] {
-					l.fail(where, fmt.Sprintf("%q is there twice", dir), "name it once, in scratch or in ephemeral")
-				}
-				seen[clean] = true
+		for i, dir := range s.Scratch {
+			where := fmt.Sprintf("%s.scratch[%d]", path, i)
+			clean := filepath.Clean(dir)
+			if !filepath.IsLocal(dir) || clean == "." {
+				l.fail(where, fmt.Sprintf("%q is not within dir", dir), "name a folder below dir: only that may be emptied")
 			}
+			if seen[clean] {
+				l.fail(where, fmt.Sprintf("%q is there twice", dir), "remove one of them")
+			}
+			seen[clean] = true
 		}
 	}
 }
 
 func (l *loader) sessions(s *Sessions) {
 	const path = "sessions"
-	l.template(path+".accounts", s.Accounts, reflect.TypeFor[struct {
-		Run string
-		N   int
-	}](), nil)
+	l.template(path+".accounts", s.Accounts, []string{"Run", "N"}, nil)
 	if s.Users > 1 && !strings.Contains(s.Accounts, ".N") {
 		l.fail(path+".accounts", fmt.Sprintf("all %d users would have one account", s.Users), "put {{.N}} into it")
 	}
@@ -146,7 +139,7 @@ func (l *loader) sessions(s *Sessions) {
 }
 
 func (l *loader) countsFrom(s *Sessions) {
-	levels := s.Levels()
+	levels := s.Script.Levels()
 	switch {
 	case len(levels) == 0:
 	case s.CountsFrom == "":
@@ -286,9 +279,9 @@ func (l *loader) faults(c *Config) {
 		switch {
 		case f.Volume == "":
 			l.fail(path+".volume", "is missing", "say which volume to empty")
-		case ok && c.Target.Engine == "process" && !slices.Contains(service.Wipeable(), f.Volume):
+		case ok && c.Target.Engine == "process" && !slices.Contains(service.Scratch, f.Volume):
 			l.fail(path+".volume", fmt.Sprintf("%q is not among the folders of %s that may be emptied", f.Volume, f.Service),
-				fmt.Sprintf("add it to target.services.%s.scratch or ephemeral", f.Service))
+				fmt.Sprintf("add it to target.services.%s.scratch", f.Service))
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"amnesia/chaos"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/session"
+	"amnesia/pkg/view"
 )
 
 // Config is amnesia.yaml, checked, with its defaults filled in.
@@ -57,15 +58,8 @@ type Service struct {
 	Command []string `yaml:"command,omitempty"` // no shell in between
 	Env     Values   `yaml:"env,omitempty"`     // on top of the daemon's own environment
 	Dir     string   `yaml:"dir,omitempty" default:"." path:"true"`
-	// Scratch are directories within Dir that go with the service: recreate empties them all, wipe one of them.
+	// Scratch are directories within Dir that recreate empties, all of them, and wipe, one of them.
 	Scratch []string `yaml:"scratch,omitempty"`
-	// Ephemeral are directories within Dir that outlive the service, and that a wipe may empty.
-	Ephemeral []string `yaml:"ephemeral,omitempty"`
-}
-
-// Wipeable names the directories that a wipe may empty.
-func (s Service) Wipeable() []string {
-	return append(append([]string(nil), s.Scratch...), s.Ephemeral...)
 }
 
 // Sessions says who talks to the target, and how.
@@ -121,8 +115,8 @@ type View struct {
 
 // PageView is the history as the page shows it, read by the script's recall section.
 type PageView struct {
-	Browser string `yaml:"browser,omitempty" default:"fresh" enum:"fresh,returning,both"`
-	Match   string `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
+	Browser string     `yaml:"browser,omitempty" default:"fresh" enum:"fresh,returning,both"`
+	Match   view.Match `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
 }
 
 // AnswerView asks the assistant, by the script's ask section.
@@ -132,20 +126,20 @@ type AnswerView struct {
 
 // SQLiteView reads a database file that the target writes.
 type SQLiteView struct {
-	Path  string `yaml:"path" path:"true"`
-	Query string `yaml:"query"` // one parameter: the user; the first column is the text
-	Match string `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
+	Path  string     `yaml:"path" path:"true"`
+	Query string     `yaml:"query"` // one parameter: the user; the first column is the text
+	Match view.Match `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
 }
 
 // HTTPView reads a JSON API.
 type HTTPView struct {
-	URL     string `yaml:"url"`             // {user} stands for the user
-	Items   string `yaml:"items"`           // JSONPath to the records
-	Text    string `yaml:"text,omitempty"`  // JSONPath within a record; empty: the record is the text
-	Owner   string `yaml:"owner,omitempty"` // JSONPath within a record
-	Next    string `yaml:"next,omitempty"`  // JSONPath to the next address; the end is reached when it is empty
-	Headers Values `yaml:"headers,omitempty"`
-	Match   string `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
+	URL     string     `yaml:"url"`             // {user} stands for the user
+	Items   string     `yaml:"items"`           // JSONPath to the records
+	Text    string     `yaml:"text,omitempty"`  // JSONPath within a record; empty: the record is the text
+	Owner   string     `yaml:"owner,omitempty"` // JSONPath within a record
+	Next    string     `yaml:"next,omitempty"`  // JSONPath to the next address; the end is reached when it is empty
+	Headers Values     `yaml:"headers,omitempty"`
+	Match   view.Match `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
 }
 
 // Contract is what a view promises (oracle.md §3).
@@ -177,7 +171,7 @@ type Fault struct {
 	Delay Range  `yaml:"delay,omitempty" default:"0ms..2s"` // after that point
 	// Hold is how long a pause or a partition lasts.
 	Hold Range `yaml:"hold,omitempty" default:"1s..10s"`
-	// Grace is the time between SIGTERM and SIGKILL, for the kinds that stop a service.
+	// Grace is the time between SIGTERM and SIGKILL, for the kinds that stop a service; 0: SIGKILL at once.
 	Grace time.Duration `yaml:"grace,omitempty" default:"10s"`
 	// Volume is what a wipe empties.
 	Volume    string `yaml:"volume,omitempty"`

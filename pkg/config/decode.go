@@ -50,10 +50,7 @@ func (l *loader) fail(path, what, fix string) {
 
 // failWith is fail for an error that may carry its own fix.
 func (l *loader) failWith(path string, err error) {
-	what, fix, ok := strings.Cut(err.Error(), " — fix: ")
-	if !ok {
-		fix = "correct the value"
-	}
+	what, fix := split(err)
 	l.fail(path, what, fix)
 }
 

@@ -67,3 +67,12 @@ func (e Errors) sort() {
 type mistake struct{ what, fix string }
 
 func (m mistake) Error() string { return m.what + " — fix: " + m.fix }
+
+// split takes an error's own fix off it.
+func split(err error) (what, fix string) {
+	what, fix, ok := strings.Cut(err.Error(), " — fix: ")
+	if !ok {
+		fix = "correct it"
+	}
+	return what, fix
+}
