@@ -1,0 +1,252 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"amnesia/pkg/clock"
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// Options are what a writing ledger needs from outside; the zero value works.
+type Options struct {
+	Clock  memory.Clock // measures appends; nil: the system's
+	Logger *zap.Logger  // nil: none
+	// Tap is called with the facts of a commit, in the order and form in which Facts gives them, after they are durable
+	// and before their Append returns; one call at a time. It must not append, and holds up every writer.
+	Tap func([]fact.Entry)
+	// ObserveAppend is told how long each Append took and how it ended, by the goroutine that appended.
+	ObserveAppend func(time.Duration, error)
+}
+
+// Ledger is one open file. Its methods may be called by many goroutines.
+type Ledger struct {
+	path string
+	opts Options
+	lock io.Closer // nil: read only
+	read []string  // URI parameters of a reading connection
+
+	writer  *writer
+	queue   chan *request
+	closing chan struct{} // closed by Close: no more requests
+	stopped chan struct{} // closed by the committer: the writer rests
+	close   sync.Once
+	closed  error
+
+	memory, injection, sweep, cycle atomic.Int64 // the last number given or seen
+	appends, errors                 atomic.Int64
+}
+
+// Stats are figures of a ledger since it was opened.
+type Stats struct {
+	Bytes   int64 // of the file and its WAL
+	Appends int64 // that are durable
+	Errors  int64 // appends that failed; not those whose context ended
+}
+
+// Open opens the ledger at path for writing. It makes the file, migrates an older one, and refuses one that another
+// process writes, that is newer, or that is no ledger.
+func Open(ctx context.Context, path string, o Options) (*Ledger, error) {
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	l := &Ledger{
+		path: path, opts: o, read: []string{"mode=ro"},
+		queue: make(chan *request, 256), closing: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	if err := l.open(ctx); err != nil {
+		if l.lock != nil {
+			err = errors.Join(err, l.lock.Close())
+		}
+		return nil, l.wrap("opening", err)
+	}
+	go l.commitLoop(context.WithoutCancel(ctx))
+	return l, nil
+}
+
+func (l *Ledger) open(ctx context.Context) (err error) {
+	if info, err := os.Stat(l.path); err == nil && !info.Mode().IsRegular() {
+		return refusal("it is no regular file — fix: give the path of a file")
+	}
+	if l.lock, err = lock(l.path); err != nil {
+		return err
+	}
+	c, err := connect(ctx, l.path, "_pragma=journal_size_limit(16777216)", "_pragma=cache_size(-4000)")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	version, err := identify(ctx, c)
+	if err != nil {
+		return err
+	}
+	// Only now, that the file is known to be ours, may anything be changed in it.
+	if err := c.exec(ctx, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL"); err != nil {
+		return err
+	}
+	if err := migrate(ctx, c, version); err != nil {
+		return err
+	}
+	if err := syncFolder(l.path); err != nil {
+		return err
+	}
+	if l.writer, err = newWriter(ctx, c); err != nil {
+		return err
+	}
+	return l.restore(ctx, c)
+}
+
+// restore brings back what is kept in memory: the counters and how every memory last looked.
+func (l *Ledger) restore(ctx context.Context, c conn) error {
+	for query, counter := range map[string]*atomic.Int64{
+		"SELECT max(id) FROM memory":                                 &l.memory,
+		"SELECT max(id) FROM sweep":                                  &l.sweep,
+		"SELECT max(ref) FROM fact WHERE kind = '" + kindStep + "'":  &l.injection,
+		"SELECT max(ref) FROM fact WHERE kind = '" + kindCycle + "'": &l.cycle,
+	} {
+		n, err := c.number(ctx, query)
+		if err != nil {
+			return err
+		}
+		counter.Store(n)
+	}
+	return stream(ctx, c, lookSources(), 0, func(e fact.Entry) bool {
+		switch f := e.Fact.(type) {
+		case fact.Sweep:
+			l.writer.cache.reduce(&f)
+		case fact.Retired:
+			l.writer.cache.forget(f.Memories)
+		}
+		return true
+	})
+}
+
+// syncFolder makes the name of a new file durable, and not only its content.
+func syncFolder(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// OpenReadOnly opens a ledger to read it: beside a running daemon, or a copy of one. It changes nothing. Append returns
+// an error.
+func OpenReadOnly(ctx context.Context, path string) (*Ledger, error) {
+	l := &Ledger{path: path, read: []string{"mode=ro", "_pragma=cell_size_check(1)"}}
+	version, err := l.probe(ctx)
+	if code(err) != 0 && !hasWAL(path) {
+		// A file in WAL mode needs a -shm beside it, which cannot be made in a folder that may not be written. Without a
+		// -wal nobody is writing it, and it can be read as it stands.
+		l.read = append(l.read, "immutable=1")
+		version, err = l.probe(ctx)
+	}
+	newest, newestErr := newestVersion()
+	switch {
+	case err != nil:
+	case newestErr != nil:
+		err = newestErr
+	case version == 0:
+		err = refusal("it is empty — fix: give the path of an Amnesia ledger")
+	case version < newest:
+		err = refusal("it was written by an older Amnesia — fix: open a copy of it once with `amnesia run`, which migrates it")
+	}
+	if err != nil {
+		return nil, l.wrap("opening", err)
+	}
+	return l, nil
+}
+
+func (l *Ledger) probe(ctx context.Context) (int64, error) {
+	if _, err := os.Stat(l.path); err != nil {
+		return 0, err
+	}
+	c, err := l.reading(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	return identify(ctx, c)
+}
+
+func hasWAL(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return err == nil && info.Size() > 0
+}
+
+func (l *Ledger) reading(ctx context.Context) (conn, error) {
+	return connect(ctx, l.path, l.read...)
+}
+
+// wrap names the file in an error that a person sees, and what to do.
+func (l *Ledger) wrap(doing string, err error) error {
+	var r refusal
+	switch {
+	case errors.As(err, &r), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s the ledger %s: %w", doing, l.path, err)
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%s the ledger %s: %w — fix: give the path of a ledger, in a folder that exists", doing, l.path, err)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("%s the ledger %s: %w — fix: give this user the right to it and its folder, or another path",
+			doing, l.path, err)
+	}
+	return fmt.Errorf("%s the ledger %s: %w — fix: %s", doing, l.path, err, hint(err))
+}
+
+// Path gives the path that the ledger was opened with.
+func (l *Ledger) Path() string { return l.path }
+
+// NextMemory gives a number that no memory of this ledger has.
+func (l *Ledger) NextMemory() memory.ID { return memory.ID(l.memory.Add(1)) }
+
+// NextInjection gives a number that no injection of this ledger has.
+func (l *Ledger) NextInjection() int64 { return l.injection.Add(1) }
+
+// NextSweep gives a number that no sweep of this ledger has.
+func (l *Ledger) NextSweep() int64 { return l.sweep.Add(1) }
+
+// NextCycle gives a number that no cycle of this ledger has.
+func (l *Ledger) NextCycle() int { return int(l.cycle.Add(1)) }
+
+// Stats gives the figures as they are now.
+func (l *Ledger) Stats() Stats {
+	s := Stats{Appends: l.appends.Load(), Errors: l.errors.Load()}
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(l.path + suffix); err == nil {
+			s.Bytes += info.Size()
+		}
+	}
+	return s
+}
+
+// Close makes what was appended before it durable, and lets go of the file.
+func (l *Ledger) Close() error {
+	if l.lock == nil {
+		return nil
+	}
+	l.close.Do(func() {
+		close(l.closing)
+		<-l.stopped
+		if err := errors.Join(l.writer.Close(), l.lock.Close()); err != nil {
+			l.closed = l.wrap("closing", err)
+		}
+	})
+	return l.closed
+}
