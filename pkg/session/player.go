@@ -1,0 +1,544 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http/httptrace"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"amnesia/pkg/memory"
+)
+
+// Options of a Player.
+type Options struct {
+	Clock memory.Clock
+	Watch Watcher // may be nil
+	// StepTimeout is how long an action, or a condition without a timeout of its own, may take; default 10s.
+	StepTimeout time.Duration
+	// CountsFrom names the level at which PointAcknowledged passes; default: the last.
+	CountsFrom string
+	// MaxBackoff bounds how long a throttled user waits before going on, whatever Retry-After says; default 30s.
+	MaxBackoff time.Duration
+}
+
+// Player gives a script its meaning, over any driver. It may be used by many goroutines at once.
+type Player struct {
+	driver     Driver
+	script     *Compiled
+	opts       Options
+	countsFrom string
+	home       int       // the step of recall (or ask) that loads the app's page, -1: none
+	homeOf     *section  //
+	login      Condition // the address of the login page; no URL: it cannot be told
+}
+
+// checker of scripts that a driver may also be: what it cannot do is refused when the script is loaded.
+type scriptChecker interface {
+	Check(s *Script) []error
+}
+
+// NewPlayer compiles and checks the script, for the driver too. The error joins one *ScriptError for each mistake.
+func NewPlayer(d Driver, s *Script, opts Options) (*Player, error) {
+	c, err := CompileScript(s)
+	if err != nil {
+		return nil, err
+	}
+	if k, ok := d.(scriptChecker); ok {
+		if err := errors.Join(k.Check(s)...); err != nil {
+			return nil, err
+		}
+	}
+	if opts.StepTimeout <= 0 {
+		opts.StepTimeout = 10 * time.Second
+	}
+	if opts.MaxBackoff <= 0 {
+		opts.MaxBackoff = 30 * time.Second
+	}
+	levels := s.Levels()
+	p := &Player{driver: d, script: c, opts: opts, home: -1, countsFrom: levels[len(levels)-1]}
+	if opts.CountsFrom != "" {
+		found := false
+		for _, l := range levels {
+			found = found || l == opts.CountsFrom
+		}
+		if !found {
+			return nil, fmt.Errorf("counts_from: %q is no level of tell — fix: one of %s", opts.CountsFrom, strings.Join(levels, ", "))
+		}
+		p.countsFrom = opts.CountsFrom
+	}
+	for _, name := range []string{"recall", "ask"} {
+		sec := p.section(name)
+		for i, st := range sec.steps {
+			if st.Goto != "" && p.home < 0 {
+				p.home, p.homeOf = i, sec
+			}
+		}
+	}
+	for _, st := range s.Login {
+		if st.Goto != "" {
+			if pg := pathOf(st.Goto); pg != "/" {
+				p.login.URL = "**" + pg
+			}
+			break
+		}
+	}
+	return p, nil
+}
+
+// pathOf gives the path of an address, or "/" where a template or a host alone stands for it.
+func pathOf(url string) string {
+	if i := strings.Index(url, "://"); i >= 0 {
+		_, rest, ok := strings.Cut(url[i+3:], "/")
+		if !ok {
+			return "/"
+		}
+		url = "/" + rest
+	}
+	if i := strings.IndexAny(url, "?#{*["); i >= 0 {
+		url = url[:i]
+	}
+	return path.Clean("/" + url)
+}
+
+func (p *Player) section(name string) *section {
+	for i := range p.script.sections {
+		if p.script.sections[i].name == name {
+			return &p.script.sections[i]
+		}
+	}
+	panic("session: no section " + name)
+}
+
+// Open gives the user a surface of their own. Nothing is logged in yet.
+func (p *Player) Open(ctx context.Context, u User) (*Session, error) {
+	sf, err := p.driver.Open(ctx, u)
+	if err != nil {
+		return nil, fmt.Errorf("opening a session for %s: %w", u.Name, err)
+	}
+	return &Session{p: p, u: u, surface: sf, captured: map[string]string{}}, nil
+}
+
+// Session is one user at work. One goroutine uses it at a time.
+type Session struct {
+	p        *Player
+	u        User
+	surface  Surface
+	captured map[string]string
+	stale    bool      // the last tell went wrong: the page is not to be trusted
+	resume   time.Time // throttled until then
+}
+
+// Signup makes the account; nothing where the script has no signup.
+func (s *Session) Signup(ctx context.Context) error { return s.plain(ctx, "signup") }
+
+// Login logs in. An error wraps ErrRejected when the app refused the user.
+func (s *Session) Login(ctx context.Context) error {
+	if err := s.plain(ctx, "login"); err != nil {
+		return err
+	}
+	s.stale = false
+	s.emit(PointLoggedIn, 0)
+	return nil
+}
+
+// Logout logs out.
+func (s *Session) Logout(ctx context.Context) error { return s.plain(ctx, "logout") }
+
+// Cleanup removes the account or all of its memories, as the script says.
+func (s *Session) Cleanup(ctx context.Context) error { return s.plain(ctx, "cleanup") }
+
+// Evidence saves what the surface shows and names the files; best effort.
+func (s *Session) Evidence(ctx context.Context, name string) []string {
+	return s.surface.Evidence(ctx, name)
+}
+
+// Close ends the surface.
+func (s *Session) Close() error { return s.surface.Close() }
+
+func (s *Session) emit(pt Point, m memory.ID) {
+	if s.p.opts.Watch != nil {
+		s.p.opts.Watch(pt, s.u, m)
+	}
+}
+
+func (s *Session) now() memory.Instant { return s.p.opts.Clock.Now() }
+
+func (s *Session) vars(m memory.Memory) Vars {
+	return Vars{Run: s.u.Run, N: s.u.N, User: s.u.Name, Password: s.u.Password, Captured: s.captured,
+		Memory: m.Text, Token: m.Token, Question: m.Question, ID: m.ID.String()}
+}
+
+// plain runs a section that tells and reads nothing. cleanup comes back after a new login like the others.
+func (s *Session) plain(ctx context.Context, name string) error {
+	r := run{s: s, sec: s.p.section(name)}
+	if name == "cleanup" || name == "logout" {
+		return r.again(ctx, r.all)
+	}
+	return r.all(ctx)
+}
+
+// Recall reads the history. The transcript holds what was read whatever error comes; it is complete only when every
+// read of the script reached its end.
+func (s *Session) Recall(ctx context.Context) (Transcript, error) {
+	return s.read(ctx, "recall", memory.Memory{})
+}
+
+// Ask asks for the memory, in a conversation as the script says. A read that follows an action with no expect between
+// them, and that has no ready of its own, first waits for what tell waits for: the answer has ended then.
+func (s *Session) Ask(ctx context.Context, m memory.Memory) (Transcript, error) {
+	return s.read(ctx, "ask", m)
+}
+
+func (s *Session) read(ctx context.Context, name string, m memory.Memory) (Transcript, error) {
+	r := run{s: s, sec: s.p.section(name), m: m}
+	if len(r.sec.steps) == 0 {
+		return Transcript{}, &RigError{fmt.Errorf("the script has no %s — fix: write one, or leave its view out", name)}
+	}
+	if err := s.backoff(ctx); err != nil {
+		return Transcript{}, err
+	}
+	err := r.again(ctx, func(ctx context.Context) error {
+		r.t = Transcript{Complete: true, Began: s.now()}
+		err := r.all(ctx)
+		if err == nil {
+			// An empty history on a login page is no history.
+			err = r.loggedIn(ctx)
+		}
+		r.t.Ended = s.now()
+		return err
+	})
+	if err != nil {
+		r.t.Complete = false
+		s.throttle(err)
+	}
+	return r.t, err
+}
+
+// backoff waits until the app wants to be asked again.
+func (s *Session) backoff(ctx context.Context) error {
+	t := time.NewTimer(time.Until(s.resume))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Session) throttle(err error) {
+	var te *TargetError
+	if errors.As(err, &te) && te.Status == 429 {
+		s.throttled(te.RetryAfter)
+	}
+}
+
+func (s *Session) throttled(after time.Duration) {
+	if after <= 0 {
+		after = time.Second
+	}
+	s.resume = time.Now().Add(min(after, s.p.opts.MaxBackoff))
+}
+
+// errLoggedOut says that the page is the login page.
+var errLoggedOut = errors.New("the login has expired")
+
+// run is one pass through a section.
+type run struct {
+	s    *Session
+	sec  *section
+	m    memory.Memory
+	t    Transcript
+	sent bool // a step ran that must not be run twice
+	// pending is true between an action and the first expect after it.
+	pending bool
+}
+
+// again runs fn, and once more after a new login when the login had expired before anything was sent. A login that
+// expires again is trouble of ours.
+func (r *run) again(ctx context.Context, fn func(context.Context) error) error {
+	err := fn(ctx)
+	if err == nil || r.sent || ctx.Err() != nil {
+		return err
+	}
+	if !errors.Is(err, errLoggedOut) {
+		if IsRig(err) || r.loggedIn(ctx) == nil {
+			return err
+		}
+	}
+	if err := r.s.Login(ctx); err != nil {
+		return fmt.Errorf("logging in again: %w", err)
+	}
+	r.pending = false
+	if err = fn(ctx); errors.Is(err, errLoggedOut) {
+		return &RigError{fmt.Errorf("%w again right after a new login — fix: check the script's login", errLoggedOut)}
+	}
+	return err
+}
+
+// loggedIn gives errLoggedOut when the page is the login page.
+func (r *run) loggedIn(ctx context.Context) error {
+	c := r.s.p.login
+	if c.URL == "" || r.sec.name == "login" || r.sec.name == "signup" || r.sec.name == "logout" {
+		return nil
+	}
+	c.Timeout = time.Millisecond // one look
+	if _, err := r.await(ctx, c); err != nil {
+		return nil
+	}
+	return errLoggedOut
+}
+
+// all runs every step of the section.
+func (r *run) all(ctx context.Context) error {
+	for i := range r.sec.steps {
+		if _, err := r.step(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusal is a rejected condition that held.
+type refusal struct{ Sighting }
+
+func (f *refusal) Error() string { return fmt.Sprintf("%v: %s", ErrRejected, f.Text) }
+func (f *refusal) Unwrap() error { return ErrRejected }
+
+// step runs step i; for an awaited one it gives the sighting.
+func (r *run) step(ctx context.Context, i int) (Sighting, error) {
+	st, err := r.render(i)
+	if err != nil {
+		return Sighting{}, err
+	}
+	fail := func(err error) error {
+		if err == nil {
+			return nil
+		}
+		return fmt.Errorf("%s step %d: %w", r.sec.name, i+1, err)
+	}
+	switch {
+	case st.Rejected != nil:
+		return Sighting{}, nil
+	case st.Expect != nil:
+		r.pending = false
+		seen, err := r.expect(ctx, *st.Expect)
+		return seen, fail(err)
+	case st.Acknowledged != nil:
+		r.pending = false
+		seen, err := r.expect(ctx, st.Acknowledged.Expect)
+		return seen, fail(err)
+	case st.Read != nil:
+		return Sighting{}, fail(r.read(ctx, *st.Read))
+	}
+	r.sent = r.sent || st.sends()
+	r.pending = true
+	if err := r.act(ctx, st, r.patience(i)); err != nil {
+		return Sighting{}, fail(err)
+	}
+	if st.Goto != "" {
+		return Sighting{}, fail(r.loggedIn(ctx))
+	}
+	return Sighting{}, nil
+}
+
+func (r *run) render(i int) (Step, error) {
+	st, err := r.s.p.script.render(*r.sec, i, r.s.vars(r.m))
+	if err != nil {
+		return st, &RigError{err}
+	}
+	return st, nil
+}
+
+// patience is how long action i may take: a request step ends only with its answer, for which the next awaited step
+// has the time.
+func (r *run) patience(i int) time.Duration {
+	d := r.s.p.opts.StepTimeout
+	if r.sec.steps[i].Request == nil {
+		return d
+	}
+	for _, st := range r.sec.steps[i+1:] {
+		switch {
+		case st.Acknowledged != nil:
+			return max(d, st.Acknowledged.Timeout)
+		case st.Expect != nil:
+			return max(d, st.Expect.Timeout)
+		}
+	}
+	return d
+}
+
+// act does one action within d.
+func (r *run) act(ctx context.Context, st Step, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	sf := r.s.surface
+	switch {
+	case st.Goto != "":
+		return sf.Goto(ctx, st.Goto)
+	case st.Fill != nil:
+		return sf.Fill(ctx, st.Fill.Selector, st.Fill.Text)
+	case st.Click != "":
+		return sf.Click(ctx, st.Click)
+	case st.Press != nil:
+		return sf.Press(ctx, st.Press.Selector, st.Press.Key)
+	case st.Select != nil:
+		return sf.Select(ctx, st.Select.Selector, st.Select.Value)
+	}
+	resp, err := sf.Request(ctx, *st.Request)
+	if err != nil {
+		return err
+	}
+	return r.response(*st.Request, resp)
+}
+
+// response checks what a request step got, and captures from it.
+func (r *run) response(req Request, resp Response) error {
+	failed := &TargetError{Cause: CauseResponse, Doing: "request", URL: resp.URL}
+	ok := resp.Status < 400
+	if req.Expect != nil && req.Expect.Status != 0 {
+		ok = resp.Status == req.Expect.Status
+	}
+	if !ok {
+		failed.Status, failed.Text = resp.Status, excerpt(string(resp.Body))
+		failed.RetryAfter = RetryAfter(resp.Header)
+		return failed
+	}
+	find := func(path string) (string, error) {
+		found, err := Lookup(resp.Body, path)
+		if err != nil && IsRig(err) {
+			return "", err
+		}
+		if err == nil && len(found) == 0 {
+			err = fmt.Errorf("nothing at %s", path)
+		}
+		if err != nil {
+			failed.Err = err
+			return "", failed
+		}
+		return found[0], nil
+	}
+	if req.Expect != nil && req.Expect.JSON != "" {
+		if _, err := find(req.Expect.JSON); err != nil {
+			return err
+		}
+	}
+	got := map[string]string{}
+	for name, path := range req.Capture {
+		v, err := find(path)
+		if err != nil {
+			return err
+		}
+		got[name] = v
+	}
+	maps.Copy(r.s.captured, got)
+	return nil
+}
+
+// expect waits for the condition, and for every rejected condition of the section with it. A page that shows both
+// counts as a refusal: its user cannot rely on it.
+func (r *run) expect(ctx context.Context, c Condition) (Sighting, error) {
+	var any []Condition
+	for i, st := range r.sec.steps {
+		if st.Rejected != nil {
+			st, err := r.render(i)
+			if err != nil {
+				return Sighting{}, err
+			}
+			any = append(any, *st.Rejected)
+		}
+	}
+	seen, err := r.await(ctx, append(any, c)...)
+	if err == nil && seen.Index < len(any) {
+		return seen, &refusal{seen}
+	}
+	return seen, err
+}
+
+// await asks the surface, with the last condition's timeout for all of them. The surface's own timeout ends before
+// that of ctx, so that it can say what it saw.
+func (r *run) await(ctx context.Context, any ...Condition) (Sighting, error) {
+	d := any[len(any)-1].Timeout
+	if d <= 0 {
+		d = r.s.p.opts.StepTimeout
+	}
+	for i := range any {
+		any[i].Timeout = d
+	}
+	ctx, cancel := context.WithTimeout(ctx, d+2*time.Second)
+	defer cancel()
+	return r.s.surface.Await(ctx, any)
+}
+
+// read collects one list into the transcript.
+func (r *run) read(ctx context.Context, rd Read) error {
+	if r.sec.name == "ask" && r.pending && rd.Ready == nil {
+		if err := r.answered(ctx); err != nil {
+			return err
+		}
+	}
+	r.pending = false
+	if rd.Role == "" {
+		rd.Role = "user"
+	}
+	// A list may be many pages long, so its time is the caller's; each page has the driver's own limit.
+	texts, complete, err := r.s.surface.Read(ctx, rd)
+	for _, t := range texts {
+		r.t.Utterances = append(r.t.Utterances, Utterance{Role: rd.Role, Text: t})
+	}
+	r.t.Complete = r.t.Complete && complete && err == nil
+	return err
+}
+
+// answered waits for what tell waits for, except that an answer holds the memory.
+func (r *run) answered(ctx context.Context) error {
+	tell := r.s.p.section("tell")
+	for i, st := range tell.steps {
+		if st.Acknowledged == nil {
+			continue
+		}
+		st, err := r.s.p.script.render(*tell, i, r.s.vars(r.m))
+		if err != nil {
+			return &RigError{err}
+		}
+		c := st.Acknowledged.Expect
+		if raw := tell.steps[i].Acknowledged.Contains; strings.Contains(raw, "{{") {
+			c.Contains = ""
+		}
+		if _, err := r.expect(ctx, c); err != nil {
+			return fmt.Errorf("waiting for the answer: %w", err)
+		}
+	}
+	return nil
+}
+
+// excerpt is as much of a text as a person wants to see.
+func excerpt(s string) string {
+	var v any
+	if json.Unmarshal([]byte(s), &v) != nil {
+		s = fields(s)
+	}
+	if r := []rune(s); len(r) > 300 {
+		s = string(r[:300]) + "…"
+	}
+	return s
+}
+
+// onSent gives a context that calls fn once when a request under it has been written, and fn itself, for surfaces that
+// do not say so.
+func onSent(ctx context.Context, fn func()) (context.Context, func()) {
+	fn = sync.OnceFunc(fn)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(i httptrace.WroteRequestInfo) {
+			if i.Err == nil {
+				fn()
+			}
+		},
+	}), fn
+}
