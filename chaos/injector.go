@@ -172,34 +172,26 @@ func (a *Armed) Fire(ctx context.Context, due memory.Instant) (Result, error) {
 		res.Fired = in.Clock.Now()
 		in.Guard.fired(res.Fired)
 		err = a.fault.Inject(ctx, inj)
-		res.Injected = in.Clock.Now()
 	}
 	if err != nil {
-		return in.fail(ctx, a.fault, res, fmt.Errorf("injecting %s of %q: %w", inj.Kind, Hit(inj), err))
+		return in.fail(ctx, a.fault, res, nil, fmt.Errorf("injecting %s of %q: %w", inj.Kind, Hit(inj), err))
 	}
-	res.After, err = in.recover(ctx, a.fault, inj, in.After)
-	if err != nil {
-		return in.fail(ctx, a.fault, res, err)
+	res.Injected = in.Clock.Now()
+	steps := []fact.Step{{Name: fact.StepInjected, Fired: res.Fired, At: res.Injected}}
+	if res.After, err = in.recover(ctx, a.fault, inj); err != nil {
+		return in.fail(ctx, a.fault, res, steps, err)
 	}
 	res.Recovered = in.Clock.Now()
 	res.Recovery = res.Recovered.Sub(res.Fired) - inj.Hold
 	if err := prove(inj, res.Before, res.After); err != nil {
-		return in.fail(ctx, a.fault, res, err)
+		return in.fail(ctx, a.fault, res, steps, err)
 	}
 	in.Guard.recovered(true)
 	res.Outcome = Injected
-	ctx = context.WithoutCancel(ctx)
-	for _, s := range []fact.Step{
-		{Name: fact.StepInjected, Fired: res.Fired, At: res.Injected},
-		{Name: fact.StepProven, Detail: proof(inj), At: res.Recovered},
-		{Name: fact.StepRecovered, After: res.After, At: res.Recovered},
-		{Name: fact.StepClosed, At: in.Clock.Now()},
-	} {
-		if err := in.append(ctx, inj, s); err != nil {
-			return res, err
-		}
-	}
-	return res, nil
+	return res, in.appendAll(ctx, inj, append(steps,
+		fact.Step{Name: fact.StepProven, Detail: proof(inj), At: res.Recovered},
+		fact.Step{Name: fact.StepRecovered, After: res.After, At: res.Recovered},
+		fact.Step{Name: fact.StepClosed, At: in.Clock.Now()}))
 }
 
 // RevertOpen undoes injections that an earlier daemon fired and never closed. It goes on after a failure and joins the
@@ -212,56 +204,62 @@ func (in *Injector) RevertOpen(ctx context.Context, open []Injection) error {
 			errs = append(errs, fmt.Errorf("injection %d is of the unknown kind %q — fix: use the version that made it", inj.ID, inj.Kind))
 			continue
 		}
-		errs = append(errs, in.undo(ctx, f, inj), ctx.Err())
+		if err := in.undo(ctx, f, inj); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		now := in.Clock.Now()
+		errs = append(errs, in.appendAll(ctx, inj, []fact.Step{
+			{Name: fact.StepReverted, At: now}, {Name: fact.StepClosed, Detail: "undone by a later daemon", At: now}}))
 	}
 	return errors.Join(errs...)
 }
 
-// undo reverts, and closes only what has been reverted.
 func (in *Injector) undo(ctx context.Context, f Fault, inj Injection) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.Revert)
 	defer cancel()
 	if err := f.Revert(ctx, inj); err != nil {
 		return fmt.Errorf("undoing %s of %q: %w — fix: see to the service, then amnesia revert", inj.Kind, Hit(inj), err)
 	}
-	return errors.Join(
-		in.step(ctx, inj, fact.Step{Name: fact.StepReverted}),
-		in.step(ctx, inj, fact.Step{Name: fact.StepClosed}))
+	return nil
 }
 
-// fail journals the failure, undoes, and looks once more whether the target is healthy. cause decides the outcome: a
-// target that did not come back is a finding, all else a failure of ours.
-func (in *Injector) fail(ctx context.Context, f Fault, res Result, cause error) (Result, error) {
-	hasty := ctx.Err() != nil // the daemon is ending: it may wait for its undo, not for the target
-	ctx = context.WithoutCancel(ctx)
-	res.Outcome = Failed
-	errs := []error{cause, in.step(ctx, res.Injection, fact.Step{Name: fact.StepFailed, Fired: res.Fired, After: res.After, Detail: cause.Error()})}
-
-	undone := in.undo(ctx, f, res.Injection)
-	res.Reverted = undone == nil
-	errs = append(errs, undone)
-
-	_, slow := errors.AsType[*Unhealthy](cause)
-	if !slow && !hasty && res.Recovered.IsZero() {
-		var err error
-		if res.After, err = in.recover(ctx, f, res.Injection, in.After); err != nil {
-			errs, slow = append(errs, err), true
-		} else {
-			res.Recovered = in.Clock.Now()
-			errs = append(errs, in.step(ctx, res.Injection, fact.Step{Name: fact.StepRecovered, After: res.After}))
+// fail undoes, looks once more whether the target is healthy, and journals what happened after steps. The undo comes
+// before the journal, which may be what failed; it is owed since firing. An injection that could not be undone stays
+// open. The outcome is a finding about the target if it did not come back, and else a failure of ours.
+func (in *Injector) fail(ctx context.Context, f Fault, res Result, steps []fact.Step, cause error) (Result, error) {
+	steps = append(steps, fact.Step{Name: fact.StepFailed, Fired: res.Fired, After: res.After, Detail: cause.Error(), At: in.Clock.Now()})
+	errs := []error{cause}
+	_, unhealthy := errors.AsType[*Unhealthy](cause)
+	if err := in.undo(ctx, f, res.Injection); err != nil {
+		errs, unhealthy = append(errs, err), true
+	} else {
+		res.Reverted = true
+		steps = append(steps, fact.Step{Name: fact.StepReverted, At: in.Clock.Now()})
+		// A daemon that is ending waits for its undo, not for the target.
+		if !unhealthy && res.Recovered.IsZero() && ctx.Err() == nil {
+			if res.After, err = in.recover(ctx, f, res.Injection); err != nil {
+				_, unhealthy = errors.AsType[*Unhealthy](err)
+				errs = append(errs, err)
+			} else {
+				res.Recovered = in.Clock.Now()
+				steps = append(steps, fact.Step{Name: fact.StepRecovered, After: res.After, At: res.Recovered})
+			}
 		}
+		steps = append(steps, fact.Step{Name: fact.StepClosed, At: in.Clock.Now()})
 	}
-	if slow && !hasty || undone != nil {
+	res.Outcome = Failed
+	if unhealthy {
 		res.Outcome = Unrecovered
 		in.Guard.recovered(false)
 	}
-	return res, errors.Join(errs...)
+	return res, errors.Join(append(errs, in.appendAll(ctx, res.Injection, steps))...)
 }
 
 // recover waits until the whole target is healthy, and starts again, once a second, what died on its way up: a
 // supervisor would, and what the service needs may not have been there the first time.
-func (in *Injector) recover(ctx context.Context, f Fault, inj Injection, deadline time.Duration) ([]fact.Health, error) {
-	all, cancel := context.WithTimeout(ctx, deadline)
+func (in *Injector) recover(ctx context.Context, f Fault, inj Injection) ([]fact.Health, error) {
+	all, cancel := context.WithTimeout(ctx, in.After)
 	defer cancel()
 	for {
 		turn, done := context.WithTimeout(all, time.Second)
@@ -274,7 +272,7 @@ func (in *Injector) recover(ctx context.Context, f Fault, inj Injection, deadlin
 			return health, fmt.Errorf("waiting for the target: %w", ctx.Err())
 		}
 		if all.Err() != nil {
-			return health, fmt.Errorf("after the fault, within %s, %w", deadline, err)
+			return health, fmt.Errorf("after the fault, within %s, %w", in.After, err)
 		}
 		if err := f.Revert(all, inj); err != nil && all.Err() == nil {
 			return health, fmt.Errorf("starting what died again: %w", err)
@@ -360,6 +358,18 @@ func (in *Injector) refused(ctx context.Context, inj Injection, why error) error
 func (in *Injector) step(ctx context.Context, inj Injection, s fact.Step) error {
 	s.At = in.Clock.Now()
 	return in.append(ctx, inj, s)
+}
+
+// appendAll appends what has happened, even if ctx has ended, up to the first failure.
+func (in *Injector) appendAll(ctx context.Context, inj Injection, steps []fact.Step) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.Revert)
+	defer cancel()
+	for _, s := range steps {
+		if err := in.append(ctx, inj, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (in *Injector) append(ctx context.Context, inj Injection, s fact.Step) error {

@@ -1,0 +1,11 @@
+package process
+
+import "syscall"
+
+// groupOfItsOwn also asks for SIGKILL when the daemon dies, a belt beside the guardian's braces.
+func groupOfItsOwn() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// self is the running program, even if its file has been replaced since.
+func self() (string, error) { return "/proc/self/exe", nil }
