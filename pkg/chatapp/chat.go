@@ -1,0 +1,342 @@
+package chatapp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"amnesia/pkg/chatapp/truth"
+)
+
+// pageSize is how many exchanges one page of the history holds: twice as many messages.
+const pageSize = 50
+
+// storeTimeout bounds one write to one store.
+const storeTimeout = 5 * time.Second
+
+// exchange is what a user said and what the app answered.
+type exchange struct {
+	ID     string
+	Text   string
+	Answer string
+}
+
+// chat is the assistant with its memory pipeline.
+type chat struct {
+	cfg      Config
+	log      *zap.Logger
+	truth    *truth.Log
+	database *database
+	vectors  Store   // as it is read: nil when it is no home
+	homes    []Store // in the order in which they are written; the first is what the history is read from
+	recent   *shortTerm
+	queue    *queue
+	started  time.Time
+
+	mu     sync.Mutex
+	lastID int64
+}
+
+func openChat(ctx context.Context, cfg Config, log *truth.Log) (c *chat, err error) {
+	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w — fix: set CHATAPP_DATA to a directory that can be written", err)
+	}
+	synced := !cfg.Bugs[Unsynced]
+	c = &chat{cfg: cfg, log: cfg.Log, truth: log, recent: newShortTerm(log), queue: newQueue(), started: cfg.Now()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.close())
+		}
+	}()
+	if c.database, err = openDatabase(ctx, cfg.Data, synced); err != nil {
+		return nil, err
+	}
+	if err = c.recent.open(); err != nil {
+		return nil, err
+	}
+	var durable []Store
+	for _, home := range cfg.Homes {
+		var store Store = c.database
+		if home == VectorStore {
+			options := vectorOptions{dir: filepath.Join(cfg.Data, "vectors"), synced: synced, counter: cfg.Bugs[CounterID]}
+			if cfg.Bugs[EphemeralVolume] {
+				options.dir = filepath.Join(cfg.Scratch, "vectors")
+			}
+			if cfg.Bugs[EphemeralClient] {
+				options.dir = ""
+			}
+			if store, err = openVectors(options); err != nil {
+				return nil, err
+			}
+		}
+		witness := witnessed{store, log}
+		if err = witness.holds(ctx); err != nil {
+			return nil, err
+		}
+		durable = append(durable, witness)
+		c.homes = append(c.homes, c.plantIn(witness))
+		if home == VectorStore {
+			c.vectors = c.homes[len(c.homes)-1]
+		}
+	}
+	// A healthy app mends what a crash left; with these bugs nobody thought of it.
+	if len(durable) == 2 && !cfg.Bugs.any(CounterID, DualWriteGap, EphemeralClient, EphemeralVolume, GhostDelete, SwallowedError) {
+		if err = reconcile(ctx, durable[0], durable[1]); err != nil {
+			return nil, fmt.Errorf("building the vector memory again: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// plantIn wraps a store in the bugs that lie between the app and it.
+func (c *chat) plantIn(s Store) Store {
+	if c.cfg.Bugs[Buffered] {
+		s = &buffered{Store: s}
+	}
+	if c.cfg.Bugs[SlowIndex] {
+		s = delayed{Store: s, delay: c.cfg.IndexDelay, now: c.cfg.Now}
+	}
+	return s
+}
+
+// close writes what is queued or buffered.
+func (c *chat) close() error {
+	c.queue.close()
+	var errs []error
+	for _, s := range slices.Backward(c.homes) {
+		errs = append(errs, s.Close())
+	}
+	if c.database != nil {
+		errs = append(errs, c.database.Close()) // also when it is no home; closing twice does nothing
+	}
+	return errors.Join(errs...)
+}
+
+// say takes one message and gives the answer, which the caller must pass on: when say returns, the app's word is given.
+// It goes on when its caller has gone.
+func (c *chat) say(ctx context.Context, user, text string) (exchange, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	at, id := c.next()
+	if isQuestion(text) {
+		answer, err := c.recall(ctx, user, text)
+		if err != nil {
+			return exchange{}, err
+		}
+		e := exchange{id, text, answer}
+		return e, c.database.ask(ctx, user, e)
+	}
+	m := Memory{ID: id, User: user, Text: text, Summary: summarize(text), At: at}
+	c.witness(truth.Told, m)
+	if err := c.remember(ctx, m); err != nil {
+		return exchange{}, err
+	}
+	c.hole(c.recent.add(m))
+	c.log.Info("memory saved", zap.String("user", user), zap.String("id", m.ID))
+	c.witness(truth.Acknowledged, m)
+	return exchangeOf(m), nil
+}
+
+func exchangeOf(m Memory) exchange { return exchange{m.ID, m.Text, "Saved: " + m.Text} }
+
+func isQuestion(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？")
+}
+
+// summaryRunes is the length of a summary.
+const summaryRunes = 120
+
+// summarize gives the beginning of the text on one line.
+func summarize(text string) string {
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) <= summaryRunes {
+		return string(runes)
+	}
+	return string(runes[:summaryRunes-1]) + "…"
+}
+
+// next gives the time and an id that is above every earlier one.
+func (c *chat) next() (time.Time, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := c.cfg.Now()
+	c.lastID = max(at.UnixNano(), c.lastID+1)
+	return at, pad(c.lastID)
+}
+
+// remember writes the memory to its homes, now or, with a bug, later.
+func (c *chat) remember(ctx context.Context, m Memory) error {
+	now := c.cfg.Now()
+	switch {
+	case c.cfg.Bugs.any(AckEarly, LocalEcho):
+		// The queue drains at every whole Drain since the start.
+		drain := c.started.Add((now.Sub(c.started)/c.cfg.Drain + 1) * c.cfg.Drain)
+		c.later(m, drain, c.homes...)
+	case c.cfg.Bugs[DualWriteGap]:
+		if err := c.save(ctx, m, c.homes[0]); err != nil {
+			return err
+		}
+		c.later(m, now.Add(c.cfg.Drain), c.homes[1])
+	default:
+		if err := c.save(ctx, m, c.homes...); err != nil {
+			return err
+		}
+	}
+	if c.cfg.Bugs[GhostDelete] {
+		c.later(m, now.Add(c.cfg.Drain), c.homes...)
+	}
+	return nil
+}
+
+// later saves from the queue, when nobody waits for the outcome any more.
+func (c *chat) later(m Memory, due time.Time, homes ...Store) {
+	c.queue.add(job{memory: m, due: due, run: func() {
+		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+		defer cancel()
+		_ = c.save(ctx, m, homes...) // save has logged it; there is no one to tell
+	}})
+}
+
+// save writes to each of the homes, or to none as far as can be: the user is going to be told that it failed.
+func (c *chat) save(ctx context.Context, m Memory, homes ...Store) error {
+	for i, home := range homes {
+		_, err := home.Save(ctx, m)
+		if err == nil || c.cfg.Bugs[SwallowedError] {
+			continue
+		}
+		c.log.Error("memory not saved", zap.String("store", home.Name()), zap.String("user", m.User),
+			zap.String("id", m.ID), zap.String("text", m.Text), zap.Error(err))
+		for _, done := range homes[:i] {
+			if _, undo := done.Delete(ctx, m.ID); undo != nil {
+				err = errors.Join(err, undo)
+			}
+		}
+		return err
+	}
+	return nil
+}
+
+// recall answers a question out of the user's memories.
+func (c *chat) recall(ctx context.Context, user, question string) (string, error) {
+	home := c.homes[len(c.homes)-1] // the vector memory, if there is one
+	ms, err := home.Find(ctx, Query{User: c.reader(user), Like: question, Limit: 3})
+	if err != nil {
+		return "", err
+	}
+	if len(ms) == 0 {
+		last, ok := c.recent.last(user)
+		if !ok {
+			return "I do not know: you have told me nothing about that.", nil
+		}
+		ms = []Memory{last}
+	}
+	texts := make([]string, len(ms))
+	for i, m := range ms {
+		texts[i] = m.Text
+	}
+	return "You told me: " + strings.Join(texts, "\n"), nil
+}
+
+// reader is whose memories and questions the user may read.
+func (c *chat) reader(user string) string {
+	if c.cfg.Bugs[Leak] {
+		return "" // no filter
+	}
+	return user
+}
+
+// history gives a page of exchanges, oldest first, that ends before an id (empty: the newest page), and where the page
+// before it ends; that is empty when there is none.
+func (c *chat) history(ctx context.Context, user, before string) (page []exchange, older string, err error) {
+	q := Query{User: c.reader(user), Before: before, Limit: pageSize + 1}
+	ms, err := c.homes[0].Find(ctx, q)
+	if err != nil {
+		return nil, "", err
+	}
+	if page, err = c.database.questions(ctx, q); err != nil {
+		return nil, "", err
+	}
+	for _, m := range ms {
+		page = append(page, exchangeOf(m))
+	}
+	slices.SortFunc(page, func(a, b exchange) int { return cmp.Compare(b.ID, a.ID) })
+	if len(page) > pageSize {
+		page = page[:pageSize]
+		older = page[pageSize-1].ID
+	}
+	slices.Reverse(page)
+	return page, older, nil
+}
+
+// forget deletes the user's memories that q selects, written or still queued, and every answer that repeats one, and
+// gives the ids of the exchanges that are gone. A memory that is not there, or is another's, is none of them.
+func (c *chat) forget(ctx context.Context, q Query) (gone []string, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	var ms []Memory
+	if !c.cfg.Bugs[GhostDelete] {
+		ms = c.queue.cancel(q.match)
+	}
+	found, err := c.homes[0].Find(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range found {
+		if !slices.ContainsFunc(ms, func(queued Memory) bool { return queued.ID == m.ID }) {
+			ms = append(ms, m)
+		}
+	}
+	doomed := ms
+	if c.cfg.Bugs[WipeScope] && len(ms) > 0 {
+		if doomed, err = c.homes[0].Find(ctx, Query{}); err != nil {
+			return nil, err
+		}
+	}
+	// The database goes first: reconcile ends what a kill between the two leaves.
+	for _, home := range c.homes {
+		if _, err := home.Delete(ctx, idsOf(doomed)...); err != nil {
+			return nil, err
+		}
+	}
+	gone = idsOf(ms)
+	for _, m := range ms {
+		asked, err := c.database.unask(ctx, m.User, m.Text)
+		if err != nil {
+			return nil, err
+		}
+		gone = append(gone, asked...)
+		c.hole(c.recent.remove(m))
+		c.witness(truth.Deleted, m)
+	}
+	return gone, nil
+}
+
+func idsOf(ms []Memory) []string {
+	ids := make([]string, len(ms))
+	for i, m := range ms {
+		ids[i] = m.ID
+	}
+	return ids
+}
+
+// witness records what the user is about to be told.
+func (c *chat) witness(event string, m Memory) {
+	c.hole(c.truth.Record(truth.Event{Event: event, User: m.User, ID: m.ID, Text: m.Text}))
+}
+
+// hole reports a truth log that could not be written, which spoils a test and not the app.
+func (c *chat) hole(err error) {
+	if err != nil {
+		c.log.Error("the truth log has a hole", zap.Error(err))
+	}
+}

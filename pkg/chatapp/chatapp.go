@@ -1,0 +1,126 @@
+// Package chatapp is the sample target: a small web chat app that remembers what its users tell it, with bugs that can
+// be planted (Bug). It is what the demo and the tests hurt.
+//
+// A message goes through a memory pipeline: summary, short-term memory (a cache in the process), the table chat_memory
+// (SQLite, file chat.db in the data directory) and the vector memory (an index in a directory of its own). With no bug
+// planted, every home of a memory has it on disk before the user sees the answer. A message that ends in a question
+// mark is a question: it is answered from memory and stands in the history as an utterance of the user, but is no
+// memory itself.
+//
+// It can write a truth log (pkg/chatapp/truth) of what it really did, for tests. It knows nothing of Amnesia: neither
+// tokens nor verdicts nor faults.
+package chatapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"amnesia/pkg/chatapp/truth"
+)
+
+// grace is how long a graceful stop waits for requests under way.
+const grace = 5 * time.Second
+
+// App is one running chat app. New opens its stores and its port; Run serves until its context ends.
+type App struct {
+	log      *zap.Logger
+	listener net.Listener
+	server   *http.Server
+	chat     *chat
+	truth    *truth.Log
+}
+
+// Main reads the configuration from the environment, prints the address on stdout, logs JSON on stderr and serves until
+// ctx ends, which is the graceful stop: whatever is still queued or buffered is written first. A *ConfigError says that
+// the environment is wrong (exit code 2).
+func Main(ctx context.Context, getenv func(string) string, stdout, stderr io.Writer) error {
+	cfg, err := ConfigFromEnv(getenv)
+	if err != nil {
+		return err
+	}
+	encoder := zap.NewProductionEncoderConfig()
+	encoder.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	cfg.Log = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.Lock(zapcore.AddSync(stderr)), zap.InfoLevel))
+	app, err := New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(stdout, "http://%s\n", app.Addr()); err != nil {
+		return errors.Join(fmt.Errorf("printing the address: %w", err), app.close())
+	}
+	return app.Run(ctx)
+}
+
+// New opens the stores, mends what a crash left (see reconcile), and only then listens: who can connect finds the app
+// ready. Run must follow, which also closes.
+func New(ctx context.Context, cfg Config) (*App, error) {
+	cfg = cfg.withDefaults()
+	log, err := truth.Open(cfg.Truth, cfg.Now)
+	if err != nil {
+		return nil, err
+	}
+	app := &App{log: cfg.Log, truth: log}
+	if app.chat, err = openChat(ctx, cfg, log); err != nil {
+		return nil, errors.Join(err, app.close())
+	}
+	if app.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Addr); err != nil {
+		return nil, errors.Join(fmt.Errorf("listening: %w — fix: set CHATAPP_ADDR to a free host:port", err), app.close())
+	}
+	handler, err := newHandler(ctx, cfg, app.chat)
+	if err != nil {
+		return nil, errors.Join(err, app.close())
+	}
+	app.server = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          zap.NewStdLog(cfg.Log),
+	}
+	return app, nil
+}
+
+// Addr is where the app listens, with the port that it got.
+func (a *App) Addr() string { return a.listener.Addr().String() }
+
+// Run serves until ctx ends, then finishes the requests under way, writes what is queued or buffered, and closes.
+func (a *App) Run(ctx context.Context) error {
+	a.log.Info("listening", zap.String("addr", a.Addr()))
+	served := make(chan error, 1)
+	go func() { served <- a.server.Serve(a.listener) }()
+	var err error
+	select {
+	case err = <-served:
+		err = fmt.Errorf("serving: %w", err)
+	case <-ctx.Done():
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		if err = a.server.Shutdown(stop); err != nil {
+			err = errors.Join(fmt.Errorf("finishing the requests under way: %w", err), a.server.Close())
+		}
+		<-served
+	}
+	err = errors.Join(err, a.close())
+	a.log.Info("stopped", zap.Error(err))
+	return err
+}
+
+// close is safe on an app that New could open only in part.
+func (a *App) close() error {
+	var errs []error
+	if a.listener != nil {
+		if err := a.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if a.chat != nil {
+		errs = append(errs, a.chat.close())
+	}
+	return errors.Join(append(errs, a.truth.Close())...)
+}

@@ -1,0 +1,223 @@
+package chatapp
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// schema of chat.db. The table chat_memory is what others may read, in read-only mode, while the app runs; user_id is
+// the account's name. created_at is RFC 3339 in UTC.
+const schema = `
+CREATE TABLE IF NOT EXISTS chat_memory (
+	id TEXT PRIMARY KEY, user_id TEXT NOT NULL, content TEXT NOT NULL, summary TEXT NOT NULL, created_at TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS chat_memory_user ON chat_memory (user_id, id);
+CREATE TABLE IF NOT EXISTS question (
+	id TEXT PRIMARY KEY, user_id TEXT NOT NULL, content TEXT NOT NULL, answer TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS question_user ON question (user_id, id);
+CREATE TABLE IF NOT EXISTS account (name TEXT PRIMARY KEY, salt BLOB NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;`
+
+// database is the SQLite file: the home of memories, and of accounts and questions.
+type database struct {
+	sql     *sql.DB
+	writing sync.Mutex // one writer at a time waits here and not in SQLite's polling
+}
+
+// openDatabase opens or creates chat.db in dir. In WAL mode with synchronous=FULL a commit is on disk when it returns
+// (sqlite.org/pragma.html#pragma_synchronous).
+func openDatabase(ctx context.Context, dir string, synced bool) (*database, error) {
+	synchronous := "FULL"
+	if !synced {
+		synchronous = "OFF"
+	}
+	address := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(filepath.Join(dir, "chat.db")), RawQuery: url.Values{
+		"_pragma": {"busy_timeout(2000)", "journal_mode(WAL)", "synchronous(" + synchronous + ")"},
+		"_txlock": {"immediate"},
+	}.Encode()}
+	db, err := sql.Open("sqlite", address.String())
+	if err != nil {
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	db.SetMaxOpenConns(4)
+	db.SetMaxIdleConns(4)
+	if _, err := db.ExecContext(ctx, schema); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the database in %s: %w — fix: make CHATAPP_DATA a directory that can be written", dir, err), db.Close())
+	}
+	return &database{sql: db}, nil
+}
+
+func (d *database) Name() string { return DatabaseStore }
+
+// write runs fn in a transaction and commits.
+func (d *database) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	tx, err := d.sql.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after Commit
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func (d *database) Save(ctx context.Context, ms ...Memory) (stored []Memory, err error) {
+	err = d.write(ctx, func(tx *sql.Tx) error {
+		for _, m := range ms {
+			res, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO chat_memory (id, user_id, content, summary, created_at) VALUES (?, ?, ?, ?, ?)`,
+				m.ID, m.User, m.Text, m.Summary, m.At.UTC().Format(time.RFC3339Nano))
+			if err != nil {
+				return err
+			}
+			if n, err := res.RowsAffected(); err != nil {
+				return err
+			} else if n == 1 {
+				stored = append(stored, m)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("saving to the database: %w", err)
+	}
+	return stored, nil
+}
+
+func (d *database) Delete(ctx context.Context, ids ...string) (deleted []string, err error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	err = d.write(ctx, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, `DELETE FROM chat_memory WHERE id IN (SELECT value FROM json_each(?)) RETURNING id`, string(list))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			deleted = append(deleted, id)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("deleting from the database: %w", err)
+	}
+	return deleted, nil
+}
+
+// where renders the exact conditions of q, the order and, where SQL can do it, the limit.
+func (q Query) where() (string, []any) {
+	clause, args := " WHERE true", []any{}
+	for _, c := range []struct{ text, value string }{{" AND user_id = ?", q.User}, {" AND id = ?", q.ID}, {" AND id < ?", q.Before}} {
+		if c.value != "" {
+			clause += c.text
+			args = append(args, c.value)
+		}
+	}
+	clause += " ORDER BY id DESC"
+	if q.Limit > 0 && q.Like == "" {
+		clause += " LIMIT ?"
+		args = append(args, q.Limit)
+	}
+	return clause, args
+}
+
+func (d *database) Find(ctx context.Context, q Query) ([]Memory, error) {
+	clause, args := q.where()
+	ms, err := query(ctx, d.sql, `SELECT id, user_id, content, summary, created_at FROM chat_memory`+clause, args, func(scan func(...any) error) (m Memory, err error) {
+		var at string
+		if err := scan(&m.ID, &m.User, &m.Text, &m.Summary, &at); err != nil {
+			return m, err
+		}
+		m.At, err = time.Parse(time.RFC3339Nano, at)
+		return m, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the database: %w", err)
+	}
+	return q.pick(bare(ms)), nil
+}
+
+func (d *database) Close() error {
+	if err := d.sql.Close(); err != nil {
+		return fmt.Errorf("closing the database: %w", err)
+	}
+	return nil
+}
+
+// query collects the rows.
+func query[T any](ctx context.Context, db *sql.DB, text string, args []any, row func(scan func(...any) error) (T, error)) ([]T, error) {
+	rows, err := db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []T
+	for rows.Next() {
+		v, err := row(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+// ask keeps a question with its answer.
+func (d *database) ask(ctx context.Context, user string, e exchange) error {
+	err := d.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO question (id, user_id, content, answer) VALUES (?, ?, ?, ?)`, e.ID, user, e.Text, e.Answer)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("saving a question: %w", err)
+	}
+	return nil
+}
+
+// questions gives questions, newest first.
+func (d *database) questions(ctx context.Context, q Query) ([]exchange, error) {
+	clause, args := q.where()
+	es, err := query(ctx, d.sql, `SELECT id, content, answer FROM question`+clause, args, func(scan func(...any) error) (e exchange, err error) {
+		return e, scan(&e.ID, &e.Text, &e.Answer)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading questions: %w", err)
+	}
+	return es, nil
+}
+
+// unask removes the user's questions that were answered with text, and gives their ids.
+func (d *database) unask(ctx context.Context, user, text string) ([]string, error) {
+	ids, err := query(ctx, d.sql, `SELECT id FROM question WHERE user_id = ? AND instr(answer, ?) > 0`, []any{user, text}, func(scan func(...any) error) (id string, err error) {
+		return id, scan(&id)
+	})
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	err = d.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM question WHERE user_id = ? AND instr(answer, ?) > 0`, user, text)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("deleting the answers that repeat a forgotten memory: %w", err)
+	}
+	return ids, nil
+}

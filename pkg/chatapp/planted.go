@@ -1,0 +1,87 @@
+package chatapp
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// buffered is the bug Buffered: it keeps what is saved in the process until enough has gathered or it is closed. Its own
+// reads see the buffer, so nothing looks amiss while the process lives.
+type buffered struct {
+	Store
+	mu      sync.Mutex
+	pending []Memory
+	bytes   int
+}
+
+// The buffer is written when it holds so much.
+const (
+	bufferedWrites = 50
+	bufferedBytes  = 64 << 10
+)
+
+func (b *buffered) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range ms {
+		b.pending = append(b.pending, m)
+		b.bytes += len(m.Text)
+	}
+	if len(b.pending) < bufferedWrites && b.bytes < bufferedBytes {
+		return nil, nil
+	}
+	return b.flush(ctx)
+}
+
+func (b *buffered) flush(ctx context.Context) ([]Memory, error) {
+	stored, err := b.Store.Save(ctx, b.pending...)
+	if err == nil {
+		b.pending, b.bytes = nil, 0
+	}
+	return stored, err
+}
+
+func (b *buffered) Delete(ctx context.Context, ids ...string) ([]string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pending = slices.DeleteFunc(b.pending, func(m Memory) bool { return slices.Contains(ids, m.ID) })
+	return b.Store.Delete(ctx, ids...)
+}
+
+func (b *buffered) Find(ctx context.Context, q Query) ([]Memory, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	flushed, err := b.Store.Find(ctx, Query{User: q.User, ID: q.ID, Before: q.Before})
+	if err != nil {
+		return nil, err
+	}
+	return q.pick(bare(append(flushed, b.pending...))), nil
+}
+
+func (b *buffered) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.pending) > 0 {
+		if _, err := b.flush(context.Background()); err != nil {
+			return err
+		}
+	}
+	return b.Store.Close()
+}
+
+// delayed is SlowIndex: a memory comes to be seen only some time after it was told. As that time is part of its id, a
+// restart changes nothing. Who asks for one id gets it, so that a memory can be deleted before it is seen.
+type delayed struct {
+	Store
+	delay time.Duration
+	now   func() time.Time
+}
+
+func (d delayed) Find(ctx context.Context, q Query) ([]Memory, error) {
+	if seen := idAt(d.now().Add(-d.delay)); q.ID == "" && (q.Before == "" || seen < q.Before) {
+		q.Before = seen
+	}
+	return d.Store.Find(ctx, q)
+}
