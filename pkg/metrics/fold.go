@@ -1,0 +1,305 @@
+package metrics
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"amnesia/chaos"
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// fold is what has to be remembered from one fact to a later one. What it holds of memories goes when they retire, what
+// it holds of injections when they are old; only losses and defects are kept for ever, since each counts once, ever.
+type fold struct {
+	verdicts     map[memory.ID]memory.Kind
+	acknowledged map[memory.ID]memory.Instant
+	seen         map[sighting]bool
+	counted      map[once]bool
+	injections   map[int64]*injection
+	deaths       map[string]fact.Instance
+	cycle        fact.Cycle
+}
+
+// sighting is a memory that was found in a view.
+type sighting struct {
+	memory memory.ID
+	view   string
+}
+
+// once is a memory in a counter: its labels in which a memory counts once.
+type once struct {
+	memory memory.ID
+	what   string
+}
+
+// injection is the life of one injection so far.
+type injection struct {
+	plan              fact.Injection
+	fired             memory.Instant
+	active            bool // fired and not yet closed
+	failed, recovered bool
+	unwell            bool // a look after it found a service that was not healthy
+}
+
+// oldInjections is how many injections back a loss is still traced to its fault.
+const oldInjections = 1000
+
+func newFold() fold {
+	return fold{
+		verdicts: map[memory.ID]memory.Kind{}, acknowledged: map[memory.ID]memory.Instant{}, seen: map[sighting]bool{},
+		counted: map[once]bool{}, injections: map[int64]*injection{}, deaths: map[string]fact.Instance{},
+	}
+}
+
+// Restore folds the facts that earlier daemons left. It is called once, before the first Tap.
+func (m *Metrics) Restore(facts iter.Seq2[fact.Entry, error]) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for e, err := range facts {
+		if err != nil {
+			return fmt.Errorf("restoring the metrics from the ledger: %w", err)
+		}
+		m.take(e.Fact)
+	}
+	return nil
+}
+
+// Tap folds facts that have just become durable, in their order: see ledger.Options.Tap.
+func (m *Metrics) Tap(facts []fact.Entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range facts {
+		m.take(e.Fact)
+	}
+}
+
+func (m *Metrics) take(f fact.Fact) {
+	switch f := f.(type) {
+	case fact.Settled:
+		m.settled(f)
+	case fact.Judged:
+		m.judged(f)
+	case fact.Retired:
+		m.retired(f)
+	case fact.Cycle:
+		m.cycled(f)
+	case fact.Step:
+		m.stepped(f)
+	case fact.Death:
+		// The same death is recorded again once the service is healthy.
+		if m.fold.deaths[f.Service] != f.Instance {
+			m.fold.deaths[f.Service] = f.Instance
+			m.foreignDeaths.WithLabelValues(f.Service, f.Cause).Inc()
+		}
+	case fact.Session:
+		m.sessions.WithLabelValues(f.Driver, f.Outcome).Inc()
+		observe(m.sessionDuration.WithLabelValues(f.Driver), f.Began, f.Ended, nil)
+	case fact.Sweep:
+		m.swept(f)
+	}
+}
+
+// observe notes the seconds from a to b, where one clock has seen both.
+func observe(o prometheus.Observer, a, b memory.Instant, exemplar prometheus.Labels) {
+	if a.IsZero() || b.IsZero() || !a.SameBoot(b) {
+		return
+	}
+	o.(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, b.Sub(a).Seconds()), exemplar)
+}
+
+func (m *Metrics) settled(f fact.Settled) {
+	m.writes.WithLabelValues(string(f.Outcome)).Inc()
+	if f.Outcome != memory.Acknowledged {
+		return
+	}
+	at := f.At
+	if n := len(f.Levels); n > 0 {
+		at = f.Levels[n-1].Seen
+	}
+	m.fold.acknowledged[f.Memory] = at
+}
+
+func (m *Metrics) judged(f fact.Judged) {
+	v := f.Verdict
+	if old, ok := m.fold.verdicts[v.Memory]; ok {
+		m.memories.WithLabelValues(string(old)).Dec()
+	}
+	m.fold.verdicts[v.Memory] = v.Kind
+	m.memories.WithLabelValues(string(v.Kind)).Inc()
+
+	exemplar := prometheus.Labels{"memory": v.Memory.String(), "cycle": strconv.Itoa(f.Cycle)}
+	for _, d := range v.Defects {
+		if m.first(v.Memory, string(d)) {
+			add(m.defects.WithLabelValues(string(d)), exemplar)
+		}
+	}
+	if v.Recovered {
+		for _, view := range v.Found {
+			if m.first(v.Memory, "recovered "+view) {
+				m.recoveries.WithLabelValues(view).Inc()
+			}
+		}
+	}
+	// By class as well: what was permitted or unsure at first and is silent now has to be heard of.
+	if v.Open || !v.Kind.Loss() || !m.first(v.Memory, string(v.Kind)+" "+string(v.Class)) {
+		return
+	}
+	service := v.Service
+	switch {
+	case v.Fault == memory.FaultSeveral:
+		service = several
+	case v.Fault == chaos.CrashAll:
+		service = all
+	case strings.Contains(service, "+"):
+		service = several
+	}
+	add(m.losses.WithLabelValues(string(v.Kind), string(v.Class), v.Level, v.Fault, service), exemplar)
+	if v.Class == memory.Permitted {
+		return
+	}
+	if v.Exposure != nil {
+		m.exposure.WithLabelValues(v.Fault, service).(prometheus.ExemplarObserver).
+			ObserveWithExemplar(max(0, v.Exposure.Seconds()), exemplar)
+	}
+	if len(v.Suspects) == 1 {
+		if inj := m.fold.injections[v.Suspects[0]]; inj != nil {
+			observe(m.detection, inj.fired, f.At, exemplar)
+		}
+	}
+}
+
+// first reports whether the memory was never counted there.
+func (m *Metrics) first(id memory.ID, what string) bool {
+	key := once{id, what}
+	if m.fold.counted[key] {
+		return false
+	}
+	m.fold.counted[key] = true
+	return true
+}
+
+func add(c prometheus.Counter, exemplar prometheus.Labels) {
+	c.(prometheus.ExemplarAdder).AddWithExemplar(1, exemplar)
+}
+
+func (m *Metrics) retired(f fact.Retired) {
+	for id := range m.fold.verdicts {
+		if f.Memories.Has(id) {
+			delete(m.fold.verdicts, id)
+		}
+	}
+	for id := range m.fold.acknowledged {
+		if f.Memories.Has(id) {
+			delete(m.fold.acknowledged, id)
+		}
+	}
+	for s := range m.fold.seen {
+		if f.Memories.Has(s.memory) {
+			delete(m.fold.seen, s)
+		}
+	}
+}
+
+func (m *Metrics) cycled(f fact.Cycle) {
+	before := m.fold.cycle
+	m.fold.cycle = f
+	if before.Run == f.Run && before.N == f.N && before.Phase != fact.PhaseClosed && before.Phase != "" {
+		observe(m.cycleDuration.WithLabelValues(string(before.Phase)), before.At, f.At, nil)
+	}
+	if f.Phase == fact.PhaseClosed {
+		m.cycles.WithLabelValues(string(f.Outcome), strconv.FormatBool(f.Control)).Inc()
+	}
+}
+
+func (m *Metrics) stepped(f fact.Step) {
+	inj := m.fold.injections[f.Injection]
+	if inj == nil {
+		inj = &injection{}
+		m.fold.injections[f.Injection] = inj
+		delete(m.fold.injections, f.Injection-oldInjections)
+	}
+	if f.Plan != nil {
+		inj.plan = *f.Plan
+	}
+	for _, h := range f.After {
+		inj.unwell = inj.unwell || !h.Healthy
+	}
+	if !f.Fired.IsZero() {
+		inj.fired = f.Fired
+	}
+	kind, service := inj.plan.Kind, cmp.Or(inj.plan.Service, all)
+	if kind == chaos.CrashAll {
+		service = all
+	}
+	ended := func(o chaos.Outcome) { m.faults.WithLabelValues(kind, service, string(o)).Inc() }
+	switch f.Name {
+	case fact.StepFiring:
+		inj.fired, inj.active = f.At, true
+		m.faultsActive.WithLabelValues(kind, service).Inc()
+	case fact.StepFailed:
+		inj.failed = true
+	case fact.StepRecovered:
+		inj.recovered = true
+		if !inj.failed {
+			observe(m.faultRecovery.WithLabelValues(kind, service), inj.fired.Add(inj.plan.Hold), f.At, nil)
+		}
+	case fact.StepRefused:
+		ended(chaos.Refused)
+		if r := reasonOf(f.Detail); r != "" {
+			m.refusals.WithLabelValues(string(r)).Inc()
+		}
+	case fact.StepClosed:
+		switch fired := !inj.fired.IsZero(); {
+		case inj.plan.DryRun:
+			ended(chaos.DryRun)
+		case !fired: // called off before its moment came
+		case inj.recovered && !inj.failed:
+			ended(chaos.Injected)
+		case !inj.recovered && inj.unwell:
+			ended(chaos.Unrecovered)
+		default:
+			ended(chaos.Failed)
+		}
+		if inj.active {
+			inj.active = false
+			m.faultsActive.WithLabelValues(kind, service).Dec()
+		}
+	}
+}
+
+// reasonOf finds the reason in the text of a chaos.Refusal, which is all that the fact of it holds.
+func reasonOf(detail string) chaos.Reason {
+	for _, r := range chaos.Reasons() {
+		if strings.Contains(detail, " refused ("+string(r)+"): ") {
+			return r
+		}
+	}
+	return ""
+}
+
+func (m *Metrics) swept(f fact.Sweep) {
+	result := partial
+	switch {
+	case f.Error != "":
+		result = unreadable
+	case f.Complete:
+		result = complete
+		m.lastSweep.WithLabelValues(f.View).Set(float64(f.Ended.Wall) / float64(time.Second))
+	}
+	m.sweeps.WithLabelValues(f.View, result).Inc()
+	observe(m.sweepDuration.WithLabelValues(f.View), f.Began, f.Ended, nil)
+	for _, o := range f.Observations {
+		key := sighting{o.Memory, f.View}
+		if at, ok := m.fold.acknowledged[o.Memory]; ok && o.State.Here() && !m.fold.seen[key] {
+			m.fold.seen[key] = true
+			observe(m.visible.WithLabelValues(f.View), at, o.Ended, nil)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+// Package metrics are the Prometheus collectors of the daemon. The names and labels are a contract: alerts and
+// dashboards are written against them.
+//
+// Nearly all of them are a fold over the facts of the ledger, so that they continue across a restart by construction: a
+// new daemon folds the facts of the old one (Restore), then its own as they become durable (Tap). It decides nothing.
+//
+// No label ever holds the id of a memory, a user or a cycle: those go with a loss as an exemplar. Every series that an
+// alert reads is there, at 0, from the start, so that increase() sees the first loss too.
+package metrics
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"amnesia/chaos"
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// BuildInfo says which build this is.
+type BuildInfo struct{ Version, Revision string }
+
+// Fault is one configured way of hurting the target. Service is empty for a kind that hits them all.
+type Fault struct{ Kind, Service string }
+
+// Setup names what the run is made of, so that its series exist from the start.
+type Setup struct {
+	Build    BuildInfo
+	Driver   string   // browser or http
+	Services []string // of the target
+	Views    []string
+	Faults   []Fault
+	Levels   []string // the script's acknowledgement levels
+}
+
+// Labels of service when it is not one.
+const (
+	all     = "all"     // a fault that hits every service
+	several = "several" // a loss with more than one suspect
+)
+
+// Results of a sweep.
+const (
+	complete   = "complete"
+	partial    = "partial"
+	unreadable = "unreadable"
+)
+
+var (
+	outcomes        = []memory.Outcome{memory.Acknowledged, memory.Rejected, memory.Unknown}
+	cycleOutcomes   = []fact.CycleOutcome{fact.CycleClean, fact.CycleLosses, fact.CycleDefects, fact.CycleUnrecovered, fact.CycleInconclusive}
+	sweepResults    = []string{complete, partial, unreadable}
+	sessionOutcomes = []string{"ok", "target_error", "rig_error", "aborted"}
+	pauses          = []chaos.Reason{chaos.ReasonPaused, chaos.ReasonHalted}
+	deathCauses     = []string{"oom", "exit", "external"}
+	phases          = []fact.Phase{fact.PhaseTraffic, fact.PhaseRecovery, fact.PhaseSettle, fact.PhaseJudge}
+)
+
+// Metrics are the collectors. The methods are safe for concurrent use.
+type Metrics struct {
+	writes     *prometheus.CounterVec
+	memories   *prometheus.GaugeVec
+	losses     *prometheus.CounterVec
+	defects    *prometheus.CounterVec
+	recoveries *prometheus.CounterVec
+	visible    *prometheus.HistogramVec
+	exposure   *prometheus.HistogramVec
+	detection  prometheus.Histogram
+
+	cycles        *prometheus.CounterVec
+	cycleDuration *prometheus.HistogramVec
+
+	faults        *prometheus.CounterVec
+	faultsActive  *prometheus.GaugeVec
+	refusals      *prometheus.CounterVec
+	faultRecovery *prometheus.HistogramVec
+	nextFault     prometheus.Gauge
+	paused        *prometheus.GaugeVec
+	foreignDeaths *prometheus.CounterVec
+
+	sessions        *prometheus.CounterVec
+	sessionDuration *prometheus.HistogramVec
+
+	sweeps        *prometheus.CounterVec
+	sweepDuration *prometheus.HistogramVec
+	lastSweep     *prometheus.GaugeVec
+
+	ledgerAppend prometheus.Histogram
+	ledgerSize   prometheus.Gauge
+	ledgerErrors prometheus.Counter
+
+	mu   sync.Mutex
+	fold fold
+}
+
+// Buckets in seconds. Exposure wants the milliseconds after an acknowledgement, in which most losses happen.
+var (
+	fineBuckets   = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10}
+	coarseBuckets = []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+	appendBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
+)
+
+// New makes the collectors, registers them with reg, and sets the series of the setup to 0.
+func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "amnesia", Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "amnesia", Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "amnesia", Name: name, Help: help, Buckets: buckets}, labels)
+	}
+	m := &Metrics{
+		fold:       newFold(),
+		writes:     counter("memory_writes_total", "Memories told, by what their user saw.", "outcome"),
+		memories:   gauge("memories", "Memories in the ledger that were judged, by their last verdict.", "verdict"),
+		losses:     counter("memory_losses_total", "Memories lost, each once.", "verdict", "class", "level", "fault", "service"),
+		defects:    counter("memory_defects_total", "Defects beside the verdict, each once for a memory.", "defect"),
+		recoveries: counter("memory_recoveries_total", "Memories never acknowledged that a view has all the same.", "view"),
+		visible:    histogram("memory_visible_seconds", "From acknowledgement to first seen in a view.", fineBuckets, "view"),
+		exposure:   histogram("loss_exposure_seconds", "From acknowledgement to the fault that lost it.", fineBuckets, "fault", "service"),
+		detection: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "amnesia", Name: "loss_detection_seconds",
+			Help: "From the fault to the confirmed loss.", Buckets: coarseBuckets}),
+
+		cycles:        counter("cycles_total", "Cycles that ended.", "outcome", "control"),
+		cycleDuration: histogram("cycle_duration_seconds", "Time that a phase of a cycle took.", coarseBuckets, "phase"),
+
+		faults:        counter("faults_total", "Injections that ended.", "kind", "service", "outcome"),
+		faultsActive:  gauge("faults_active", "Injections that are not yet reverted.", "kind", "service"),
+		refusals:      counter("fault_refusals_total", "Faults that the guard refused.", "reason"),
+		faultRecovery: histogram("fault_recovery_seconds", "From the fault until the service was healthy.", coarseBuckets, "kind", "service"),
+		nextFault: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "amnesia", Name: "next_fault_timestamp_seconds",
+			Help: "Earliest time of the next fault; 0 when none is planned."}),
+		paused:        gauge("paused", "Whether faults are held back.", "reason"),
+		foreignDeaths: counter("foreign_deaths_total", "Deaths of the target's instances that no fault of ours explains.", "service", "cause"),
+
+		sessions:        counter("sessions_total", "Scripted sessions that ended.", "driver", "outcome"),
+		sessionDuration: histogram("session_duration_seconds", "Time that a session took.", coarseBuckets, "driver"),
+
+		sweeps:        counter("sweeps_total", "Readings of a view.", "view", "result"),
+		sweepDuration: histogram("sweep_duration_seconds", "Time that reading a view took.", coarseBuckets, "view"),
+		lastSweep:     gauge("last_sweep_timestamp_seconds", "Time of the last complete reading of a view; 0 before the first.", "view"),
+
+		ledgerAppend: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "amnesia", Name: "ledger_append_seconds",
+			Help: "Time until appended facts were durable.", Buckets: appendBuckets}),
+		ledgerSize: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "amnesia", Name: "ledger_size_bytes",
+			Help: "Size of the ledger's files."}),
+		ledgerErrors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "amnesia", Name: "ledger_errors_total",
+			Help: "Appends that failed."}),
+	}
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "amnesia", Name: "build_info",
+		Help: "Always 1; the labels say which build this is."}, []string{"version", "revision", "goversion"})
+	info.WithLabelValues(setup.Build.Version, setup.Build.Revision, runtime.Version()).Set(1)
+
+	for _, c := range []prometheus.Collector{
+		info, m.writes, m.memories, m.losses, m.defects, m.recoveries, m.visible, m.exposure, m.detection,
+		m.cycles, m.cycleDuration, m.faults, m.faultsActive, m.refusals, m.faultRecovery, m.nextFault, m.paused,
+		m.foreignDeaths, m.sessions, m.sessionDuration, m.sweeps, m.sweepDuration, m.lastSweep, m.ledgerAppend,
+		m.ledgerSize, m.ledgerErrors,
+	} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("registering the metrics: %w", err)
+		}
+	}
+	m.zero(setup)
+	return m, nil
+}
+
+// zero makes the series of the setup exist.
+func (m *Metrics) zero(s Setup) {
+	for _, o := range outcomes {
+		m.writes.WithLabelValues(string(o))
+	}
+	for _, k := range memory.Kinds {
+		m.memories.WithLabelValues(string(k))
+	}
+	for _, f := range suspects(s) {
+		for _, level := range append(slices.Clone(s.Levels), memory.LevelObserved) {
+			for _, v := range []memory.Kind{memory.Lost, memory.Torn} {
+				for _, class := range []memory.Class{memory.Silent, memory.Reported, memory.Permitted} {
+					m.losses.WithLabelValues(string(v), string(class), level, f.Kind, f.Service)
+				}
+			}
+			for _, class := range []memory.Class{memory.Silent, memory.Reported, memory.Unsure} {
+				m.losses.WithLabelValues(string(memory.Hidden), string(class), level, f.Kind, f.Service)
+			}
+		}
+	}
+	for _, d := range memory.Defects {
+		m.defects.WithLabelValues(string(d))
+	}
+	for _, o := range cycleOutcomes {
+		for _, control := range []bool{true, false} {
+			m.cycles.WithLabelValues(string(o), strconv.FormatBool(control))
+		}
+	}
+	for _, p := range phases {
+		m.cycleDuration.WithLabelValues(string(p))
+	}
+	for _, f := range s.Faults {
+		service := cmp.Or(f.Service, all)
+		for _, o := range chaos.Outcomes() {
+			m.faults.WithLabelValues(f.Kind, service, string(o))
+		}
+		m.faultsActive.WithLabelValues(f.Kind, service)
+		m.faultRecovery.WithLabelValues(f.Kind, service)
+		m.exposure.WithLabelValues(f.Kind, service)
+	}
+	for _, service := range s.Services {
+		for _, cause := range deathCauses {
+			m.foreignDeaths.WithLabelValues(service, cause)
+		}
+	}
+	for _, r := range chaos.Reasons() {
+		m.refusals.WithLabelValues(string(r))
+	}
+	for _, r := range pauses {
+		m.paused.WithLabelValues(string(r))
+	}
+	for _, o := range sessionOutcomes {
+		m.sessions.WithLabelValues(s.Driver, o)
+	}
+	m.sessionDuration.WithLabelValues(s.Driver)
+	for _, v := range s.Views {
+		m.recoveries.WithLabelValues(v)
+		m.visible.WithLabelValues(v)
+		for _, r := range sweepResults {
+			m.sweeps.WithLabelValues(v, r)
+		}
+		m.sweepDuration.WithLabelValues(v)
+		m.lastSweep.WithLabelValues(v)
+	}
+}
+
+// suspects lists what a loss may be put down to.
+func suspects(s Setup) []Fault {
+	out := []Fault{{memory.FaultSeveral, several}}
+	for _, f := range s.Faults {
+		out = append(out, Fault{f.Kind, cmp.Or(f.Service, all)})
+	}
+	for _, service := range s.Services {
+		out = append(out, Fault{memory.FaultForeign, service}, Fault{memory.FaultNone, service})
+	}
+	return out
+}
+
+// LedgerAppend is told of every append to the ledger, as ledger.Options.ObserveAppend.
+func (m *Metrics) LedgerAppend(d time.Duration, err error) {
+	if err != nil {
+		m.ledgerErrors.Inc()
+		return
+	}
+	m.ledgerAppend.Observe(d.Seconds())
+}
+
+// LedgerSize sets the size of the ledger's files in bytes.
+func (m *Metrics) LedgerSize(bytes int64) { m.ledgerSize.Set(float64(bytes)) }
+
+// NextFault sets the earliest time of the next fault; a zero time: none is planned.
+func (m *Metrics) NextFault(t time.Time) {
+	if t.IsZero() {
+		m.nextFault.Set(0)
+		return
+	}
+	m.nextFault.Set(float64(t.UnixNano()) / 1e9)
+}
+
+// Paused says why faults are held back, as chaos.Guard.Paused does; an empty reason: they are not.
+func (m *Metrics) Paused(reason chaos.Reason) {
+	for _, r := range pauses {
+		on := 0.0
+		if r == reason {
+			on = 1
+		}
+		m.paused.WithLabelValues(string(r)).Set(on)
+	}
+}

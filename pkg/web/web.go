@@ -1,0 +1,160 @@
+// Package web is the daemon's HTTP: /metrics, /healthz, /readyz and a page that says what is here. It shows what it is
+// given and decides nothing.
+//
+// What it serves may be read by anyone who can reach it, as Prometheus expects; it holds no text of the target and
+// nothing that acts.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+)
+
+// Config is what the server shows.
+type Config struct {
+	Gatherer prometheus.Gatherer
+	// Healthy says what is wrong with the daemon itself; nil: nothing. A supervisor restarts what is not healthy.
+	Healthy func() error
+	// Ready says why the daemon is not yet, or not now, doing its work; nil: it is.
+	Ready  func() error
+	Logger *zap.Logger
+}
+
+// How long a client may take. A scrape is small; whoever needs longer holds a connection for nothing.
+const (
+	headerTimeout   = 5 * time.Second
+	readTimeout     = 10 * time.Second
+	writeTimeout    = 30 * time.Second
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 5 * time.Second
+	maxHeader       = 16 << 10
+)
+
+// Server serves one Config. Use New.
+type Server struct {
+	handler http.Handler
+	log     *zap.Logger
+}
+
+// New makes a server; nothing listens yet.
+func New(cfg Config) *Server {
+	log := cfg.Logger
+	if log == nil {
+		log = zap.NewNop()
+	}
+	errorLog := zap.NewStdLog(log)
+	mux := http.NewServeMux()
+	// GET patterns answer HEAD too, and anything else with 405.
+	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Gatherer, promhttp.HandlerOpts{
+		EnableOpenMetrics: true, // exemplars
+		ErrorLog:          errorLog,
+		ErrorHandling:     promhttp.HTTPErrorOnError,
+	}))
+	mux.Handle("GET /healthz", probe(cfg.Healthy))
+	mux.Handle("GET /readyz", probe(cfg.Ready))
+	mux.HandleFunc("GET /{$}", index)
+	return &Server{handler: guard(mux), log: log}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Listen opens the address, host:port, so that an address that cannot be had ends the start and not the run.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listening on %s: another program has the port (%w) — fix: end it, or set web.listen to another port", address, err)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("listening on %s: not allowed (%w) — fix: set web.listen to a port above 1023", address, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("listening on %s: this machine has no such address (%w) — fix: set web.listen to 127.0.0.1:9464", address, err)
+	}
+	return nil, fmt.Errorf("listening on %s: %w — fix: set web.listen to an address of this machine, such as 127.0.0.1:9464", address, err)
+}
+
+// Serve answers on l until ctx ends, then lets the requests under way finish for up to 5 s. It closes l. An ended ctx is
+// no error.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: zap.NewStdLog(s.log),
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := srv.Shutdown(sctx); err != nil {
+		srv.Close() // those that would not end
+		s.log.Warn("closed HTTP connections that were still busy", zap.Error(err))
+	}
+	<-ended
+	return nil
+}
+
+// probe answers 200 ok, or 503 and what is wrong.
+func probe(check func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		if check != nil {
+			if err := check(); err != nil {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				fmt.Fprintln(w, oneLine(err.Error()))
+				return
+			}
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}
+
+// oneLine keeps a reason from looking like more than one.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// guard sets what every answer carries: nothing here is ever run, framed or guessed at by a browser.
+func guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func index(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprint(w, `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Amnesia</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem}</style>
+<h1>Amnesia</h1>
+<p>This daemon finds out whether an application forgets what its users told it.</p>
+<ul>
+<li><a href="/metrics">/metrics</a>: figures for Prometheus, with exemplars in OpenMetrics
+<li><a href="/healthz">/healthz</a>: whether the daemon itself is well
+<li><a href="/readyz">/readyz</a>: whether it is doing its work
+</ul>
+</html>
+`)
+}
