@@ -1,0 +1,182 @@
+package chaos
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Range bounds a drawn duration.
+type Range struct{ Min, Max time.Duration }
+
+// Rule is one kind of fault that may be drawn for a cycle.
+type Rule struct {
+	Kind    string
+	Service string // not for crash_all
+	Weight  int    // how often, beside the other rules; 0: 1
+	// After is the point after which the fault strikes (told, acknowledged, logged_in, idle). Empty: at any time, Mean
+	// being the mean time from the start of the cycle; without a Mean it is acknowledged.
+	After string
+	Mean  time.Duration
+	// NthMax is the last such point of a cycle that may be drawn; 0: as many as PlanConfig.Points expects.
+	NthMax    int
+	Delay     Range // after the point; zero: 0 to 2 s
+	Hold      Range // pause, partition: for how long; zero: 0.1 to 5 s
+	Grace     time.Duration
+	Volume    string // wipe
+	Instances string // One or All; empty: All
+}
+
+// PlanConfig is what a plan is drawn from.
+type PlanConfig struct {
+	Rules    []Rule
+	Services []string       // all of the target, for crash_all
+	Points   map[string]int // how many of each point a cycle is expected to pass
+}
+
+// Prior is what the search for crash points has learned: the exposures (acknowledgement to firing) at which a memory
+// was lost. Plain data; the same prior gives the same plan.
+type Prior struct {
+	Lost []Exposure `json:"lost,omitempty"`
+}
+
+// Exposure is one such loss, by the fault that caused it.
+type Exposure struct {
+	Kind    string        `json:"kind"`
+	Service string        `json:"service"`
+	After   time.Duration `json:"after"`
+}
+
+const (
+	block        = 10  // one cycle in each block is a control
+	atZero       = 0.1 // the share of delays that are exactly 0
+	nearLost     = 0.5 // the share of delays drawn near a known loss, where there is one
+	leastDelay   = time.Millisecond
+	defaultDelay = 2 * time.Second
+)
+
+// The streams of random numbers that one seed gives.
+const (
+	streamPlan uint64 = iota << 60
+	streamControl
+	streamDeck
+)
+
+func draw(seed, stream uint64, n int) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, stream|uint64(n)))
+}
+
+// Plan draws the injection of a cycle (from 1); false means a control, a cycle without a fault. It is pure: the same
+// arguments give the same plan, byte for byte. ID and Undo are the caller's to set.
+//
+// The first cycle is a control, and so is one drawn from each further ten. Of the others, the first ones take every
+// rule once, in a drawn order; after that the rules come by weight, out of a deck that is shuffled anew when it is used
+// up, so that no rule stays away for long. A delay after a point is 0 in one case of ten, and else log-uniform from 1 ms:
+// a uniform one almost never hits a window of 100 ms. Half of the delays fall near the exposure of a known loss, if
+// prior holds one of this fault.
+func Plan(seed uint64, cfg PlanConfig, cycle int, prior Prior) (Injection, bool) {
+	if len(cfg.Rules) == 0 || cycle < 1 || isControl(seed, cycle) {
+		return Injection{}, false
+	}
+	r := cfg.Rules[deal(seed, cfg.Rules, faultsBefore(seed, cycle))]
+	rng := draw(seed, streamPlan, cycle)
+	inj := Injection{Cycle: cycle, Kind: r.Kind, Service: r.Service, Instances: r.Instances, Volume: r.Volume, Grace: r.Grace}
+	if inj.Instances == "" {
+		inj.Instances = All
+	}
+	if r.Kind == CrashAll {
+		inj.Service, inj.Services = "", cfg.Services
+	}
+	if r.After == "" && r.Mean > 0 {
+		inj.Delay = time.Duration(rng.ExpFloat64() * float64(r.Mean)).Round(time.Microsecond)
+	} else {
+		inj.After = r.After
+		if inj.After == "" {
+			inj.After = "acknowledged"
+		}
+		points := r.NthMax
+		if points <= 0 {
+			points = cfg.Points[inj.After]
+		}
+		inj.Nth = 1 + rng.IntN(max(points, 1))
+		inj.Delay = delay(rng, r, prior)
+	}
+	if r.Kind == Pause || r.Kind == Partition {
+		hold := r.Hold
+		if hold == (Range{}) {
+			hold = Range{100 * time.Millisecond, 5 * time.Second}
+		}
+		inj.Hold = logUniform(rng, hold)
+	}
+	return inj, true
+}
+
+func delay(rng *rand.Rand, r Rule, prior Prior) time.Duration {
+	bounds := r.Delay
+	if bounds == (Range{}) {
+		bounds.Max = defaultDelay
+	}
+	if bounds.Min <= 0 && rng.Float64() < atZero {
+		return 0
+	}
+	bounds.Min = max(bounds.Min, leastDelay)
+	bounds.Max = max(bounds.Max, bounds.Min)
+	var lost []time.Duration
+	for _, e := range prior.Lost {
+		if e.Kind == r.Kind && e.Service == r.Service {
+			lost = append(lost, e.After)
+		}
+	}
+	if len(lost) > 0 && rng.Float64() < nearLost {
+		near := lost[rng.IntN(len(lost))]
+		return min(max(logUniform(rng, Range{near / 2, near * 2}), bounds.Min), bounds.Max)
+	}
+	return logUniform(rng, bounds)
+}
+
+// logUniform draws so that every order of magnitude is as likely as any other, to the microsecond.
+func logUniform(rng *rand.Rand, r Range) time.Duration {
+	low := math.Log(float64(max(r.Min, time.Microsecond)))
+	high := math.Log(float64(max(r.Max, r.Min, time.Microsecond)))
+	return time.Duration(math.Exp(low + rng.Float64()*(high-low))).Round(time.Microsecond)
+}
+
+// isControl: the first cycle of all, and a drawn one in each block after the first.
+func isControl(seed uint64, cycle int) bool {
+	b, i := (cycle-1)/block, (cycle-1)%block
+	return i == control(seed, b)
+}
+
+func control(seed uint64, b int) int {
+	if b == 0 {
+		return 0
+	}
+	return draw(seed, streamControl, b).IntN(block)
+}
+
+// faultsBefore counts the cycles with a fault before this one.
+func faultsBefore(seed uint64, cycle int) int {
+	b, i := (cycle-1)/block, (cycle-1)%block
+	n := b*(block-1) + i
+	if control(seed, b) < i {
+		n--
+	}
+	return n
+}
+
+// deal gives the rule of the k-th fault (from 0).
+func deal(seed uint64, rules []Rule, k int) int {
+	if k < len(rules) {
+		return draw(seed, streamDeck, 0).Perm(len(rules))[k]
+	}
+	k -= len(rules)
+	var deck []int
+	for i, r := range rules {
+		for range max(r.Weight, 1) {
+			deck = append(deck, i)
+		}
+	}
+	rng := draw(seed, streamDeck, 1+k/len(deck))
+	rng.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	return deck[k%len(deck)]
+}
