@@ -20,7 +20,7 @@ const (
 )
 
 // Same reports whether a text that was found is the one that was told: line ends count as one kind, and space around
-// the text does not count, since forms and pages change both without anybody losing anything.
+// the text does not count, since forms and stores change both without anybody losing anything.
 func Same(told, found string) bool { return told == found || trim(told) == trim(found) }
 
 func trim(s string) string {
@@ -38,8 +38,8 @@ type Matcher struct {
 	opt   Options
 	ms    []memory.Memory
 	index *index
-	users []string         // in the order of the memories
-	of    map[string][]int // user → its memories
+	users []string         // each once, in the order of the memories
+	of    map[string][]int // user → the places of its memories
 
 	mu    sync.Mutex
 	items []item
@@ -50,6 +50,8 @@ type Options struct {
 	View  string
 	Clock memory.Clock
 	Match Match // default MatchExact
+	// Same says what MatchExact takes for the same text; default Same.
+	Same func(told, found string) bool
 	// Rig reports whether a failed read is trouble of ours rather than the target's; nil: never. A read that the end
 	// of its context ended always is.
 	Rig func(error) bool
@@ -67,6 +69,9 @@ type item struct {
 
 // NewMatcher makes a matcher for one Find.
 func NewMatcher(ms []memory.Memory, opt Options) *Matcher {
+	if opt.Same == nil {
+		opt.Same = Same
+	}
 	m := &Matcher{opt: opt, ms: ms, index: newIndex(ms), of: map[string][]int{}, items: make([]item, len(ms))}
 	for i := range ms {
 		user := ms[i].User
@@ -191,11 +196,24 @@ func (r *Reading) End(err error) {
 	r.ended, r.err, r.done = now, err, true
 }
 
+// Found counts its memories that have been found so far.
+func (r *Reading) Found() int {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	n := 0
+	for _, i := range r.items {
+		if it := &r.m.items[i]; it.reading == r && it.copies > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Record is called for each record that was read. One without an owner belongs to the user who was read for. Records of
 // one memory with the same non-empty key are one copy, however often a moving page showed them.
 //
-// A record of another user that holds that user's own memory is neither a leak nor a find: it is counted where that
-// user is read for.
+// A record that names another user as its owner and holds that user's own memory is neither a leak nor a find here: it
+// is counted where that user is read for.
 func (r *Reading) Record(rec Record) { r.match(rec, false) }
 
 // Echo is called for text that is no record of a memory, such as the assistant's words: a token in it proves nothing
@@ -220,7 +238,7 @@ func (r *Reading) match(rec Record, echo bool) {
 			if n, ok := slices.BinarySearch(it.strangers, owner); !ok {
 				it.strangers = slices.Insert(it.strangers, n, owner)
 			}
-		case r.user != "" && r.user != owner:
+		case it.reading != r: // counted where that memory is read for
 		case echo:
 			it.note = "its token stands only in an echo, not in the user's own words"
 		case rec.Key != "" && slices.Contains(it.keys, rec.Key):
@@ -229,7 +247,7 @@ func (r *Reading) match(rec Record, echo bool) {
 				it.keys = append(it.keys, rec.Key)
 			}
 			it.copies++
-			it.exact = it.exact || r.m.opt.Match == MatchToken || Same(told.Text, rec.Text)
+			it.exact = it.exact || r.m.opt.Match == MatchToken || r.m.opt.Same(told.Text, rec.Text)
 		}
 	}
 }

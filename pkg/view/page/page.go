@@ -61,7 +61,8 @@ func (v *View) Close() error { return nil }
 
 // Find logs in as every user and reads the history.
 func (v *View) Find(ctx context.Context, ms []memory.Memory) ([]memory.Observation, error) {
-	m := view.NewMatcher(ms, view.Options{View: v.cfg.Name, Clock: v.cfg.Clock, Match: v.cfg.Match, Rig: session.IsRig})
+	m := view.NewMatcher(ms, view.Options{View: v.cfg.Name, Clock: v.cfg.Clock, Match: v.cfg.Match,
+		Same: session.Same, Rig: isRig})
 	m.Each(ctx, v.cfg.Parallel, v.read)
 	return m.Observations(ctx), nil
 }
@@ -102,4 +103,11 @@ func (v *View) read(ctx context.Context, r *view.Reading) error {
 		return errIncomplete
 	}
 	return nil
+}
+
+// isRig: trouble of ours, time-outs and throttling, none of which says anything about the history.
+func isRig(err error) bool {
+	var t *session.TargetError
+	throttled := errors.As(err, &t) && t.Cause == session.CauseThrottled
+	return throttled || session.IsRig(err) || errors.Is(err, context.DeadlineExceeded)
 }

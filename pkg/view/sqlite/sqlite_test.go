@@ -1,0 +1,484 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"amnesia/pkg/clock"
+	"amnesia/pkg/memory"
+	"amnesia/pkg/view"
+	"amnesia/pkg/view/sqlite"
+	"amnesia/pkg/view/viewtest"
+)
+
+const (
+	schema  = "CREATE TABLE chat_memory (id INTEGER PRIMARY KEY, user_id TEXT NOT NULL, content TEXT)"
+	perUser = "SELECT content FROM chat_memory WHERE user_id = $1"
+	whole   = "SELECT id, user_id AS owner, content FROM chat_memory"
+)
+
+// store is a database file that an app writes.
+type store struct {
+	path    string
+	journal string
+	query   string
+	// brief: the app is there only while it writes, so that a WAL is gone again when the view reads.
+	brief bool
+	app   *sql.DB
+}
+
+func newStore(t *testing.T, journal, query string, brief bool) *store {
+	// The name holds what a URI would take for its own.
+	s := &store{path: filepath.Join(t.TempDir(), "app 100%?#.db"), journal: journal, query: query, brief: brief}
+	s.start(t)
+	s.exec(t, schema)
+	s.rest(t)
+	t.Cleanup(func() { s.stop(t) })
+	return s
+}
+
+func (s *store) start(t testing.TB) {
+	if s.app != nil {
+		return
+	}
+	app, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23", " ", "%20").Replace(s.path)+"?_pragma=busy_timeout(5000)&_pragma=journal_mode("+s.journal+")")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.SetMaxOpenConns(1)
+	s.app = app
+}
+
+func (s *store) stop(t testing.TB) {
+	if s.app != nil {
+		if err := s.app.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.app = nil
+	}
+}
+
+func (s *store) rest(t testing.TB) {
+	if s.brief {
+		s.stop(t)
+	}
+}
+
+func (s *store) exec(t testing.TB, query string, args ...any) {
+	t.Helper()
+	if _, err := s.app.Exec(query, args...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func (s *store) Open(*testing.T) view.View {
+	return sqlite.New(sqlite.Config{Name: "sqlite", Path: s.path, Query: s.query, Clock: clock.System()})
+}
+
+func (s *store) Put(t *testing.T, user string, texts ...string) {
+	s.start(t)
+	tx, err := s.app.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if _, err := tx.Exec("INSERT INTO chat_memory (user_id, content) VALUES (?, ?)", user, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	s.rest(t)
+}
+
+func (s *store) Delete(t *testing.T, user, text string) {
+	s.start(t)
+	s.exec(t, "DELETE FROM chat_memory WHERE user_id = ? AND content = ?", user, text)
+	s.rest(t)
+}
+
+func (s *store) Break(t *testing.T, how viewtest.Trouble) (mend func()) {
+	switch how {
+	case viewtest.Hang:
+		s.start(t)
+		s.exec(t, "BEGIN EXCLUSIVE")
+		return func() { s.exec(t, "ROLLBACK"); s.rest(t) }
+	case viewtest.Refuse:
+		s.start(t)
+		s.exec(t, "ALTER TABLE chat_memory RENAME TO gone")
+		s.rest(t)
+		return func() { s.start(t); s.exec(t, "ALTER TABLE gone RENAME TO chat_memory"); s.rest(t) }
+	}
+	s.stop(t)
+	whole := must(os.ReadFile(s.path))
+	mend = func() { check(t, os.WriteFile(s.path, whole, 0o600)) }
+	switch how {
+	case viewtest.Vanish:
+		check(t, os.Remove(s.path))
+	case viewtest.Garbage:
+		check(t, os.WriteFile(s.path, bytes.Repeat([]byte("no database\n"), 1000), 0o600))
+	case viewtest.Cut:
+		const page = 4096
+		damaged := bytes.Clone(whole)
+		at := len(damaged) / page * 6 / 10 * page
+		copy(damaged[at:at+page], bytes.Repeat([]byte{0xff}, page))
+		check(t, os.WriteFile(s.path, damaged, 0o600))
+	default:
+		t.Fatalf("cannot break by %s", how)
+	}
+	return mend
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	for _, query := range []string{perUser, whole} {
+		for _, journal := range []string{"WAL", "DELETE"} {
+			for _, brief := range []bool{false, true} {
+				name := fmt.Sprintf("%s,%s,app ended=%t", map[string]string{perUser: "per user", whole: "whole"}[query], journal, brief)
+				t.Run(name, func(t *testing.T) {
+					troubles := []viewtest.Trouble{viewtest.Refuse, viewtest.Vanish, viewtest.Garbage, viewtest.Cut}
+					if journal != "WAL" { // in WAL mode a writer does not lock readers out
+						troubles = append(troubles, viewtest.Hang)
+					}
+					viewtest.Run(t, viewtest.Harness{
+						New:      func(t *testing.T) viewtest.Store { return newStore(t, journal, query, brief) },
+						Troubles: troubles,
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestWriter is the app of the tests below, in a process of its own: it stores the texts it is given on its standard
+// input, one a line, and says so, until it is killed.
+func TestWriter(t *testing.T) {
+	path := os.Getenv("SQLITE_TEST_WRITER")
+	if path == "" {
+		return
+	}
+	s := &store{path: path, journal: os.Getenv("SQLITE_TEST_JOURNAL")}
+	s.start(t)
+	s.exec(t, "PRAGMA wal_autocheckpoint = 0")
+	if os.Getenv("SQLITE_TEST_OPEN_TRANSACTION") != "" {
+		// A cache of no pages, so that the transaction reaches the file before its end.
+		s.exec(t, "PRAGMA cache_size = 1")
+		s.exec(t, "BEGIN")
+	} else {
+		s.exec(t, schema)
+	}
+	var user, text string
+	for {
+		if _, err := fmt.Scanln(&user, &text); err != nil {
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			t.Fatal(err)
+		}
+		s.exec(t, "INSERT INTO chat_memory (user_id, content) VALUES (?, ?)", user, text)
+		fmt.Println("stored", text)
+	}
+}
+
+// startWriter starts the app, and gives a function that lets it store one text, and one that kills it.
+func startWriter(t *testing.T, path, journal string, env ...string) (put func(user, text string), kill func()) {
+	t.Helper()
+	cmd := exec.Command(must(os.Executable()), "-test.run=^TestWriter$")
+	cmd.Env = append(append(os.Environ(), env...), "SQLITE_TEST_WRITER="+path, "SQLITE_TEST_JOURNAL="+journal)
+	cmd.Stderr = os.Stderr
+	in, out := must(cmd.StdinPipe()), must(cmd.StdoutPipe())
+	check(t, cmd.Start())
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // says that it was killed
+	})
+	t.Cleanup(kill)
+	return func(user, text string) {
+		t.Helper()
+		fmt.Fprintln(in, user, text)
+		var stored, got string
+		if _, err := fmt.Fscanln(out, &stored, &got); err != nil || stored != "stored" || got != text {
+			t.Fatalf("the app says %q %q: %v", stored, got, err)
+		}
+	}, kill
+}
+
+// files gives the content of every file of the directory, except of -shm files, which hold no data and in which every
+// reader leaves its mark.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for _, e := range must(os.ReadDir(dir)) {
+		b := must(os.ReadFile(filepath.Join(dir, e.Name())))
+		if strings.HasSuffix(e.Name(), "-shm") {
+			b = nil
+		}
+		got[e.Name()] = string(b)
+	}
+	return got
+}
+
+func names(files map[string]string) []string {
+	var out []string
+	for name := range files {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func memories(n int) []memory.Memory {
+	ms := make([]memory.Memory, n)
+	for i := range ms {
+		token := fmt.Sprintf("tok%04dx", i)
+		ms[i] = memory.Memory{ID: memory.ID(i + 1), User: "ann", Token: token, Text: "code-" + token}
+	}
+	return ms
+}
+
+func states(t *testing.T, v view.View, ms []memory.Memory) []memory.State {
+	t.Helper()
+	out, err := v.Find(t.Context(), ms)
+	if err != nil {
+		t.Fatalf("Find: %v", err)
+	}
+	got := make([]memory.State, len(out))
+	for i, o := range out {
+		got[i] = o.State
+		if o.State == memory.Unreadable {
+			t.Errorf("%s: %s", o.Memory, o.Detail)
+		}
+	}
+	return got
+}
+
+// TestKilledWriter: the view reads what a living app has only in its WAL, and reads it still when the app was killed,
+// and leaves every file as it was.
+func TestKilledWriter(t *testing.T) {
+	for _, journal := range []string{"WAL", "DELETE"} {
+		t.Run(journal, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "app.db")
+			put, kill := startWriter(t, path, journal)
+			v := sqlite.New(sqlite.Config{Name: "sqlite", Path: path, Query: perUser, Clock: clock.System()})
+			defer v.Close()
+			ms := memories(4)
+			put("ann", ms[0].Text)
+			want := []memory.State{memory.Present, memory.Absent, memory.Absent, memory.Absent}
+			if got := states(t, v, ms); !slices.Equal(got, want) {
+				t.Errorf("beside the app: %v, want %v", got, want)
+			}
+			put("ann", ms[1].Text)
+			put("bob", ms[2].Text)
+			kill()
+			before := files(t, dir)
+			want[1] = memory.Present
+			for range 2 {
+				if got := states(t, v, ms); !slices.Equal(got, want) {
+					t.Errorf("after the app's death: %v, want %v", got, want)
+				}
+			}
+			if after := files(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Errorf("the files changed by being read: %v before, %v after", names(before), names(after))
+			}
+			if journal == "WAL" && !slices.Contains(names(before), "app.db-wal") {
+				t.Errorf("the app left no WAL behind: %v", names(before))
+			}
+		})
+	}
+}
+
+// TestHotJournal: an app that died within a transaction leaves pages in its file that count for nothing. Only a
+// recovery may roll them back, and reading is none.
+func TestHotJournal(t *testing.T) {
+	dir := t.TempDir()
+	s := &store{path: filepath.Join(dir, "app.db"), journal: "DELETE", query: perUser}
+	s.start(t)
+	s.exec(t, schema)
+	s.stop(t)
+	put, kill := startWriter(t, s.path, "DELETE", "SQLITE_TEST_OPEN_TRANSACTION=1")
+	ms := memories(1)
+	put("ann", ms[0].Text)
+	for range 40 {
+		put("ann", strings.Repeat("x", 3000))
+	}
+	kill()
+	before := files(t, dir)
+	if !slices.Contains(names(before), "app.db-journal") {
+		t.Fatalf("no journal was left: %v", names(before))
+	}
+	v := s.Open(t)
+	defer v.Close()
+	out, err := v.Find(t.Context(), ms)
+	if err == nil {
+		t.Fatalf("Find gives %v, want an error", out)
+	}
+	if !strings.Contains(err.Error(), "fix: start the app") {
+		t.Errorf("the error does not say what to do: %v", err)
+	}
+	if after := files(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("the files changed by being read: %v before, %v after", names(before), names(after))
+	}
+}
+
+// TestCreatesNothing: SQLite would make -wal and -shm files beside a WAL database of an app that ended well, or the
+// database itself.
+func TestCreatesNothing(t *testing.T) {
+	s := newStore(t, "WAL", perUser, true)
+	v := s.Open(t)
+	defer v.Close()
+	ms := memories(1)
+	s.Put(t, "ann", ms[0].Text)
+	if got := states(t, v, ms); got[0] != memory.Present {
+		t.Errorf("%v, want present", got)
+	}
+	if got := names(files(t, filepath.Dir(s.path))); len(got) != 1 {
+		t.Errorf("the folder holds %v, want the database alone", got)
+	}
+	check(t, os.Remove(s.path))
+	if out, err := v.Find(t.Context(), ms); err == nil {
+		t.Errorf("Find of a missing file gives %v", out)
+	}
+	if got := names(files(t, filepath.Dir(s.path))); len(got) != 0 {
+		t.Errorf("the folder holds %v, want nothing", got)
+	}
+}
+
+// TestReplaced: the file was wiped and made anew under an open view.
+func TestReplaced(t *testing.T) {
+	s := newStore(t, "WAL", perUser, false)
+	v := s.Open(t)
+	defer v.Close()
+	ms := memories(1)
+	s.Put(t, "ann", ms[0].Text)
+	if got := states(t, v, ms); got[0] != memory.Present {
+		t.Fatalf("%v, want present", got)
+	}
+	s.stop(t)
+	check(t, os.Remove(s.path))
+	s.start(t)
+	s.exec(t, schema)
+	if got := states(t, v, ms); got[0] != memory.Absent {
+		t.Errorf("%v, want absent", got)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct{ name, query, want string }{
+		{"no such table", "SELECT content FROM nowhere WHERE user_id = ?", "no such table: nowhere"},
+		{"syntax", "SELEKT 1 WHERE ?", "syntax error"},
+		{"no text", "SELECT user_id AS owner FROM chat_memory WHERE user_id = ?", "select the column that holds the text"},
+		{"no owner", "SELECT content FROM chat_memory", "add WHERE user_id = $1"},
+		{"a question mark that is no parameter", "SELECT content /* ? */ FROM chat_memory WHERE content <> '?'", "add WHERE user_id = $1"},
+		{"writing", "DELETE FROM chat_memory WHERE user_id = ? RETURNING content", "readonly"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStore(t, "WAL", c.query, false)
+			v := s.Open(t)
+			defer v.Close()
+			out, err := v.Find(t.Context(), memories(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out[0].State != memory.Unreadable || !strings.Contains(out[0].Detail, c.want) || !strings.Contains(out[0].Detail, " — fix: ") {
+				t.Errorf("%s: %q, want unreadable with %q and a fix", out[0].State, out[0].Detail, c.want)
+			}
+		})
+	}
+}
+
+// TestLocked: a lock that outlasts the time-out is our trouble, and the reason is named.
+func TestLocked(t *testing.T) {
+	s := newStore(t, "DELETE", perUser, false)
+	v := sqlite.New(sqlite.Config{Name: "sqlite", Path: s.path, Query: perUser, Clock: clock.System(), Timeout: 100 * time.Millisecond})
+	defer v.Close()
+	mend := s.Break(t, viewtest.Hang)
+	_, err := v.Find(t.Context(), memories(1))
+	if err == nil || !strings.Contains(err.Error(), "locked or slow for 100ms") {
+		t.Errorf("Find says %v", err)
+	}
+	mend()
+}
+
+// TestColumns: rows with one key are one copy, and an owner that is named counts.
+func TestColumns(t *testing.T) {
+	ms := memories(2)
+	s := newStore(t, "WAL", "SELECT 7 AS id, content FROM chat_memory WHERE user_id = ?", false)
+	s.Put(t, "ann", ms[0].Text, ms[0].Text)
+	v := s.Open(t)
+	defer v.Close()
+	out, err := v.Find(t.Context(), ms)
+	if err != nil || out[0].Copies != 1 {
+		t.Errorf("%v, %v, want one copy", out, err)
+	}
+	s.query = "SELECT 'bob' AS Owner, content FROM chat_memory"
+	v2 := s.Open(t)
+	defer v2.Close()
+	out, err = v2.Find(t.Context(), ms)
+	if err != nil || out[0].State != memory.Absent || !slices.Equal(out[0].Strangers, []string{"bob"}) {
+		t.Errorf("%v, %v, want absent, and bob a stranger", out, err)
+	}
+}
+
+func BenchmarkFind(b *testing.B) {
+	ms := viewtest.Memories(1, 1000, 100)
+	dir := b.TempDir()
+	s := &store{path: filepath.Join(dir, "app.db"), journal: "WAL"}
+	s.start(b)
+	s.exec(b, schema)
+	s.exec(b, "CREATE INDEX by_user ON chat_memory (user_id)")
+	tx := must(s.app.Begin())
+	for _, m := range ms {
+		must(tx.Exec("INSERT INTO chat_memory (user_id, content) VALUES (?, ?)", m.User, m.Text))
+	}
+	check(b, tx.Commit())
+	defer s.stop(b)
+	b.Run("raw", func(b *testing.B) {
+		for b.Loop() {
+			rows := must(s.app.Query(whole))
+			var id, user, text string
+			for rows.Next() {
+				check(b, rows.Scan(&id, &user, &text))
+			}
+			check(b, rows.Close())
+		}
+	})
+	for name, query := range map[string]string{"whole": whole, "per user": perUser} {
+		b.Run(name, func(b *testing.B) {
+			v := sqlite.New(sqlite.Config{Name: "sqlite", Path: s.path, Query: query, Clock: clock.System()})
+			defer v.Close()
+			for b.Loop() {
+				out, err := v.Find(context.Background(), ms)
+				if err != nil || out[len(out)-1].State != memory.Present {
+					b.Fatalf("%v, %v", out[len(out)-1], err)
+				}
+			}
+		})
+	}
+}
