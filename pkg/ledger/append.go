@@ -2,10 +2,8 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"go.uber.org/zap"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -13,29 +11,11 @@ import (
 	"amnesia/pkg/fact"
 )
 
-var (
-	// ErrClosed is returned by Append after Close.
-	ErrClosed = errors.New("the ledger is closed")
-	// ErrReadOnly is returned by Append on a ledger from OpenReadOnly.
-	ErrReadOnly = errors.New("the ledger is open for reading only")
-)
-
-// maxBatch bounds the facts of one transaction, and so how long its first Append waits and how much a WAL may grow
-// before it can be moved into the file.
-const maxBatch = 4096
-
-// request is one Append on its way.
-type request struct {
-	facts []prepared
-	done  chan error
-	state atomic.Int32
-}
-
-// The states of a request. The appender and the committer race for a request whose context ends; one of them wins.
 const (
-	waiting int32 = iota
-	taken
-	withdrawn
+	// ErrClosed is in the error of Append after Close.
+	ErrClosed = refusal("it is closed — fix: open it again")
+	// ErrReadOnly is in the error of Append on a ledger from OpenReadOnly.
+	ErrReadOnly = refusal("it is open for reading only — fix: append through the daemon that writes it")
 )
 
 // Append records facts: all of them, in this order and with nothing between them, or none. They are durable when it
@@ -45,7 +25,7 @@ const (
 // The ledger keeps the values that it is given and hands them to Tap: do not change what they point to.
 func (l *Ledger) Append(ctx context.Context, facts ...fact.Fact) error {
 	if l.lock == nil {
-		return l.wrap("appending to", refusal(ErrReadOnly.Error()+" — fix: append through the daemon that holds it"))
+		return l.wrap("appending to", ErrReadOnly)
 	}
 	if len(facts) == 0 {
 		return nil
@@ -69,27 +49,18 @@ func (l *Ledger) append(ctx context.Context, facts []fact.Fact) error {
 	if err != nil {
 		return l.wrap("appending to", err)
 	}
-	r := &request{facts: p, done: make(chan error, 1)}
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return l.unrecorded(ctx)
-	case <-l.closing:
-		return ErrClosed
-	case l.queue <- r:
+	}
+	r := &request{facts: p, done: make(chan error, 1)}
+	if !l.queue.put(r) {
+		return l.wrap("appending to", ErrClosed)
 	}
 	select {
 	case err := <-r.done:
 		return err
-	case <-l.stopped:
-		// The committer's last look at the queue may have come before this request, or after.
-		select {
-		case err := <-r.done:
-			return err
-		default:
-			return ErrClosed
-		}
 	case <-ctx.Done():
-		if r.state.CompareAndSwap(waiting, withdrawn) {
+		if l.queue.withdraw(r) {
 			return l.unrecorded(ctx)
 		}
 		return fmt.Errorf("appending to the ledger %s: %w while it was being written: it may or may not be recorded",
@@ -106,66 +77,13 @@ func (l *Ledger) commitLoop(ctx context.Context) {
 	defer close(l.stopped)
 	var batch []*request
 	for {
-		batch = l.gather(batch[:0], len(batch))
-		if len(batch) == 0 {
+		before := len(batch)
+		clear(batch) // let go of their facts
+		if batch = l.queue.take(batch[:0], before); len(batch) == 0 {
 			return
 		}
 		l.commit(ctx, batch)
 	}
-}
-
-// patience is how long a batch waits for the writers that were there last time. When many write, each waits for its
-// commit and comes back right after it; without a little patience the first one back would get an fsync for itself
-// alone, and the others would wait through it.
-const patience = 200 * time.Microsecond
-
-// gather waits for a request and takes with it what else is there, and what the size of the batch before says is about
-// to come. It gives none when the ledger is closing and the queue is empty.
-func (l *Ledger) gather(batch []*request, before int) []*request {
-	facts := 0
-	add := func(r *request) {
-		if r.state.CompareAndSwap(waiting, taken) {
-			batch = append(batch, r)
-			facts += len(r.facts)
-		}
-	}
-	for len(batch) == 0 {
-		select {
-		case r := <-l.queue:
-			add(r)
-		case <-l.closing:
-			select {
-			case r := <-l.queue:
-				add(r)
-			default:
-				return nil
-			}
-		}
-	}
-	var late <-chan time.Time
-	for facts < maxBatch {
-		select {
-		case r := <-l.queue:
-			add(r)
-			continue
-		default:
-		}
-		if len(batch) >= before {
-			break
-		}
-		if late == nil {
-			late = time.After(patience)
-		}
-		select {
-		case r := <-l.queue:
-			add(r)
-		case <-late:
-			return batch
-		case <-l.closing:
-			return batch
-		}
-	}
-	return batch
 }
 
 // commit writes a batch and answers its requests.

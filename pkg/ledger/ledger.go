@@ -37,8 +37,7 @@ type Ledger struct {
 	read []string  // URI parameters of a reading connection
 
 	writer  *writer
-	queue   chan *request
-	closing chan struct{} // closed by Close: no more requests
+	queue   *queue
 	stopped chan struct{} // closed by the committer: the writer rests
 	close   sync.Once
 	closed  error
@@ -65,7 +64,7 @@ func Open(ctx context.Context, path string, o Options) (*Ledger, error) {
 	}
 	l := &Ledger{
 		path: path, opts: o, read: []string{"mode=ro"},
-		queue: make(chan *request, 256), closing: make(chan struct{}), stopped: make(chan struct{}),
+		queue: newQueue(), stopped: make(chan struct{}),
 	}
 	if err := l.open(ctx); err != nil {
 		if l.lock != nil {
@@ -242,7 +241,7 @@ func (l *Ledger) Close() error {
 		return nil
 	}
 	l.close.Do(func() {
-		close(l.closing)
+		l.queue.close()
 		<-l.stopped
 		if err := errors.Join(l.writer.Close(), l.lock.Close()); err != nil {
 			l.closed = l.wrap("closing", err)

@@ -81,6 +81,14 @@ func (e *encoder) list(list []string) any {
 	return e.id(encodeList(list))
 }
 
+// add puts a row into its table, if every name in it was found.
+func (e *encoder) add(to *inserter, row []any) error {
+	if e.err != nil {
+		return e.err
+	}
+	return to.add(e.ctx, row...)
+}
+
 // dictionary gives the strings of numbers to one reader. Lists and healths are decoded once, and shared by the facts
 // that hold them.
 type dictionary struct {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -75,24 +76,32 @@ type writer struct {
 	names names
 	cache *cache
 
-	memory, settled, level, sweep, observation, judged, generic *stmt
+	begin, commit *stmt
+
+	memory, settled, level, sweep, observation, judged, generic *inserter
 }
 
 func newWriter(ctx context.Context, c conn) (*writer, error) {
 	w := &writer{conn: c, cache: newCache()}
 	for s, query := range map[**stmt]string{
-		&w.memory:      "INSERT INTO memory VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-		&w.settled:     "INSERT INTO settled VALUES (?,?,?,?,?,?,?,?,?)",
-		&w.level:       "INSERT INTO level VALUES (?,?,?,?,?,?,?,?,?)",
-		&w.sweep:       "INSERT INTO sweep VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-		&w.observation: "INSERT INTO observation VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-		&w.judged:      "INSERT INTO judged VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-		&w.generic:     "INSERT INTO fact VALUES (?,?,?,?,?)",
-		&w.names.find:  "SELECT id FROM name WHERE text = ?",
-		&w.names.add:   "INSERT INTO name VALUES (?,?)",
+		&w.begin: "BEGIN IMMEDIATE", &w.commit: "COMMIT",
+		&w.names.find: "SELECT id FROM name WHERE text = ?", &w.names.add: "INSERT INTO name VALUES (?,?)",
 	} {
 		var err error
 		if *s, err = c.prepare(query); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range []struct {
+		in      **inserter
+		table   string
+		columns int
+	}{
+		{&w.memory, "memory", 13}, {&w.settled, "settled", 9}, {&w.level, "level", 9}, {&w.sweep, "sweep", 21},
+		{&w.observation, "observation", 16}, {&w.judged, "judged", 19}, {&w.generic, "fact", 5},
+	} {
+		var err error
+		if *t.in, err = c.inserter(t.table, t.columns); err != nil {
 			return nil, err
 		}
 	}
@@ -103,49 +112,55 @@ func newWriter(ctx context.Context, c conn) (*writer, error) {
 	return w, w.names.reset(ctx, c)
 }
 
+func (w *writer) inserters() []*inserter {
+	return []*inserter{w.memory, w.settled, w.level, w.sweep, w.observation, w.judged, w.generic}
+}
+
 // write records the facts of all requests in one transaction, and gives their entries. After an error nothing of them
 // is recorded.
 func (w *writer) write(ctx context.Context, batch []*request) ([]fact.Entry, error) {
-	var entries []fact.Entry
-	err := w.exec(ctx, "BEGIN IMMEDIATE")
+	entries, err := w.transact(ctx, batch)
 	if err == nil {
-		seq := w.seq
-		for _, r := range batch {
-			for i := range r.facts {
-				seq++
-				var f fact.Fact
-				if f, err = w.put(ctx, seq, &r.facts[i]); f != nil {
-					entries = append(entries, fact.Entry{Seq: seq, Fact: f})
-				}
-				if err != nil {
-					break
-				}
-			}
-			if err != nil {
-				break
-			}
-		}
-		if err == nil {
-			if err = w.exec(ctx, "COMMIT"); err == nil {
-				w.seq = seq
-				return entries, nil
-			}
-		}
+		w.seq += int64(len(entries))
+		return entries, nil
 	}
-	// Some errors have rolled back already, and then this one says so.
-	_ = w.exec(ctx, "ROLLBACK")
+	_ = w.exec(ctx, "ROLLBACK") // some errors have rolled back already, and then this one says so
+	for _, in := range w.inserters() {
+		in.drop()
+	}
 	for _, e := range entries {
 		if s, ok := e.Fact.(fact.Sweep); ok {
 			w.cache.undo(&s)
 		}
 	}
-	if resetErr := w.names.reset(ctx, w.conn); resetErr != nil {
-		err = fmt.Errorf("%w (and then: %w)", err, resetErr)
-	}
-	return nil, err
+	return nil, errors.Join(err, w.names.reset(ctx, w.conn))
 }
 
-// put writes one fact and gives it as it will be read back. A sweep that was reduced is given even with an error.
+// transact gives the entries that it came to, also with an error.
+func (w *writer) transact(ctx context.Context, batch []*request) ([]fact.Entry, error) {
+	if err := w.begin.exec(ctx); err != nil {
+		return nil, err
+	}
+	entries := make([]fact.Entry, 0, len(batch))
+	for _, r := range batch {
+		for i := range r.facts {
+			seq := w.seq + int64(len(entries)) + 1
+			f, err := w.put(ctx, seq, &r.facts[i])
+			entries = append(entries, fact.Entry{Seq: seq, Fact: f})
+			if err != nil {
+				return entries, err
+			}
+		}
+	}
+	for _, in := range w.inserters() {
+		if err := in.flush(ctx); err != nil {
+			return entries, err
+		}
+	}
+	return entries, w.commit.exec(ctx)
+}
+
+// put writes one fact and gives it as it will be read back, also with an error.
 func (w *writer) put(ctx context.Context, seq int64, p *prepared) (fact.Fact, error) {
 	n := &encoder{ctx: ctx, names: &w.names}
 	switch f := p.fact.(type) {
@@ -153,10 +168,7 @@ func (w *writer) put(ctx context.Context, seq int64, p *prepared) (fact.Fact, er
 		m := &f.Memory
 		args := []any{seq, int64(m.ID), n.id(m.Run), int64(m.Cycle), n.id(m.User), n.id(string(m.Payload)),
 			n.list(m.Views), m.Token, m.Text, text(m.Question), f.At.Mono, f.At.Wall, n.id(f.At.Boot)}
-		if n.err != nil {
-			return nil, n.err
-		}
-		return f, w.memory.exec(ctx, args...)
+		return p.fact, n.add(w.memory, args)
 	case fact.Settled:
 		args := []any{seq, int64(f.Memory), n.id(string(f.Outcome)), n.id(f.Cause), text(f.Detail),
 			int64(len(f.Levels)), f.At.Mono, f.At.Wall, n.id(f.At.Boot)}
@@ -164,17 +176,11 @@ func (w *writer) put(ctx context.Context, seq int64, p *prepared) (fact.Fact, er
 			l := &f.Levels[i]
 			level := []any{seq, int64(i), n.id(l.Name), l.NotSeen.Mono, l.NotSeen.Wall, n.id(l.NotSeen.Boot),
 				l.Seen.Mono, l.Seen.Wall, n.id(l.Seen.Boot)}
-			if n.err != nil {
-				return nil, n.err
-			}
-			if err := w.level.exec(ctx, level...); err != nil {
-				return nil, err
+			if err := n.add(w.level, level); err != nil {
+				return f, err
 			}
 		}
-		if n.err != nil {
-			return nil, n.err
-		}
-		return f, w.settled.exec(ctx, args...)
+		return p.fact, n.add(w.settled, args)
 	case fact.Sweep:
 		w.cache.reduce(&f)
 		return f, w.putSweep(ctx, seq, &f, n)
@@ -190,15 +196,12 @@ func (w *writer) put(ctx context.Context, seq int64, p *prepared) (fact.Fact, er
 		if v.Exposure != nil {
 			args[10] = int64(*v.Exposure)
 		}
-		if n.err != nil {
-			return nil, n.err
-		}
-		return f, w.judged.exec(ctx, args...)
+		return p.fact, n.add(w.judged, args)
 	case fact.Retired:
 		w.cache.forget(f.Memories) // also when the write fails: to forget is safe
 	}
 	g := &p.generic
-	return p.fact, w.generic.exec(ctx, seq, g.kind, g.ref, g.wall, g.body)
+	return p.fact, w.generic.add(ctx, seq, g.kind, g.ref, g.wall, g.body)
 }
 
 // maxRun bounds the members of one observation row, so that a damaged file cannot ask a reader for the memory of a
@@ -222,10 +225,7 @@ func (w *writer) putSweep(ctx context.Context, seq int64, s *fact.Sweep, n *enco
 		}
 		copy(args[11+4*i:], []any{n.id(string(body)), h.At.Mono, h.At.Wall, n.id(h.At.Boot)})
 	}
-	if n.err != nil {
-		return n.err
-	}
-	if err := w.sweep.exec(ctx, args...); err != nil {
+	if err := n.add(w.sweep, args); err != nil {
 		return err
 	}
 	for rest := s.Observations; len(rest) > 0; {
@@ -237,10 +237,7 @@ func (w *writer) putSweep(ctx context.Context, seq int64, s *fact.Sweep, n *enco
 		args := []any{seq, int64(o.Memory), int64(o.Memory) + int64(run) - 1, n.id(string(o.State)), int64(o.Copies),
 			int64(o.Siblings), o.TTL, n.list(o.Strangers), flags(o.Rig), text(o.Detail),
 			o.Began.Mono, o.Began.Wall, n.id(o.Began.Boot), o.Ended.Mono, o.Ended.Wall, n.id(o.Ended.Boot)}
-		if n.err != nil {
-			return n.err
-		}
-		if err := w.observation.exec(ctx, args...); err != nil {
+		if err := n.add(w.observation, args); err != nil {
 			return err
 		}
 		rest = rest[run:]
