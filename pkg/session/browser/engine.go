@@ -1,0 +1,236 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/playwright-community/playwright-go"
+	"go.uber.org/zap"
+
+	"amnesia/pkg/session"
+)
+
+// launchTimeout bounds the start of node and Chromium, which takes under a second on an idle machine.
+const launchTimeout = 60 * time.Second
+
+// flags keep Chromium from doing anything but what it is told: no traffic, no dialogues, no service of its own.
+var flags = [...]string{
+	"--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+	"--disable-sync",
+}
+
+// engine is one Playwright driver process with the one browser that it runs. It is never repaired, only replaced.
+type engine struct {
+	pw      *playwright.Playwright
+	browser playwright.Browser
+	pid     int
+	dir     string // traces and downloads; removed at the end
+
+	dead   chan struct{} // closed when the browser or the driver is gone
+	once   sync.Once
+	why    string
+	ending sync.Once
+	endErr error
+}
+
+func launch(ctx context.Context, cfg Config, log *zap.Logger) (*engine, error) {
+	ctx, cancel := context.WithTimeout(ctx, launchTimeout)
+	defer cancel()
+	e := &engine{dead: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() { started <- e.start(cfg, log) }()
+	var err error
+	select {
+	case err = <-started:
+	case <-ctx.Done():
+		err = ctx.Err()
+		go func() { // Playwright cannot be interrupted in its start
+			if <-started == nil {
+				e.end()
+			}
+		}()
+	}
+	if err != nil {
+		return nil, &session.RigError{Err: fmt.Errorf("starting the browser: %w", err)}
+	}
+	return e, nil
+}
+
+func (e *engine) start(cfg Config, log *zap.Logger) (err error) {
+	if e.dir, err = os.MkdirTemp("", "amnesia-browser-"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			e.end()
+		}
+	}()
+	e.pw, err = playwright.Run(&playwright.RunOptions{
+		DriverDirectory:     cfg.DriverDir,
+		SkipInstallBrowsers: true,
+		Stderr:              &stderrLog{log: log},
+		Logger:              slog.New(slog.DiscardHandler), // it would log every message to a closed browser
+	})
+	if err != nil {
+		return fmt.Errorf("the Playwright driver in %s: %w — fix: run `amnesia browser install`", cfg.DriverDir, err)
+	}
+	root := os.Geteuid() == 0
+	args := append(flags[:len(flags):len(flags)], cfg.Args...)
+	sandbox := !root
+	for _, a := range cfg.Args {
+		sandbox = sandbox && a != "--no-sandbox"
+	}
+	e.browser, err = e.pw.Chromium.Launch(playwright.BrowserTypeLaunchOptions{
+		ExecutablePath:  playwright.String(cfg.ExecutablePath),
+		Headless:        playwright.Bool(cfg.Headless),
+		Args:            args,
+		ChromiumSandbox: playwright.Bool(sandbox), // false passes --no-sandbox, without which Chromium refuses to run as root
+		// Signals are the daemon's: a Ctrl-C reaches the whole process group, and the sweep after it needs the browser.
+		HandleSIGINT:  playwright.Bool(false),
+		HandleSIGTERM: playwright.Bool(false),
+		HandleSIGHUP:  playwright.Bool(false),
+		TracesDir:     playwright.String(e.dir),
+		DownloadsPath: playwright.String(e.dir),
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %s — fix: see that it starts by hand, or run `amnesia browser install`", cfg.ExecutablePath, brief(err))
+	}
+	e.browser.OnDisconnected(func(playwright.Browser) { e.died(reasonBrowser) })
+	e.pid = e.browserPID()
+	log.Info("browser started", zap.String("version", e.browser.Version()), zap.Int("pid", e.pid))
+	return nil
+}
+
+// browserPID asks the browser for the id of its main process; 0 when it does not say.
+func (e *engine) browserPID() int {
+	cdp, err := e.browser.NewBrowserCDPSession()
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = cdp.Detach() }()
+	reply, err := cdp.Send("SystemInfo.getProcessInfo", nil)
+	if err != nil {
+		return 0
+	}
+	list, _ := reply.(map[string]any)
+	all, _ := list["processInfo"].([]any)
+	for _, one := range all {
+		p, _ := one.(map[string]any)
+		if p["type"] == "browser" {
+			id, _ := p["id"].(float64)
+			return int(id)
+		}
+	}
+	return 0
+}
+
+func (e *engine) died(reason string) {
+	e.once.Do(func() {
+		e.why = reason
+		close(e.dead)
+	})
+}
+
+func (e *engine) alive() bool {
+	select {
+	case <-e.dead:
+		return false
+	default:
+		return true
+	}
+}
+
+// reason is why the engine died; it may be asked for once alive is false.
+func (e *engine) reason() string {
+	<-e.dead
+	return e.why
+}
+
+// end stops the browser and the driver, by force when they do not go by themselves.
+func (e *engine) end() {
+	e.ending.Do(func() {
+		defer e.died("closed")
+		stop := func(limit time.Duration, fn func() error) error {
+			done := make(chan error, 1)
+			go func() { done <- fn() }()
+			select {
+			case err := <-done:
+				return err
+			case <-time.After(limit):
+				return fmt.Errorf("no answer for %s", limit)
+			}
+		}
+		if e.browser != nil && e.alive() {
+			if err := stop(5*time.Second, func() error { return e.browser.Close() }); err != nil && !gone(err) {
+				e.endErr = errors.Join(e.endErr, fmt.Errorf("closing the browser: %w", err))
+				if p, err := os.FindProcess(e.pid); e.pid > 0 && err == nil {
+					_ = p.Kill()
+				}
+			}
+		}
+		if e.pw != nil {
+			// An error here says only that the process had already ended.
+			_ = stop(10*time.Second, e.pw.Stop)
+		}
+		e.endErr = errors.Join(e.endErr, os.RemoveAll(e.dir))
+	})
+}
+
+// do runs one call into Playwright, which knows no contexts. It comes back as soon as the call, ctx or the engine ends; a
+// call that was left behind ends by its own time-out or with the engine.
+func do[T any](ctx context.Context, e *engine, fn func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := fn()
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil && disconnected(r.err) {
+			e.died(reasonDriver)
+		}
+		return r.value, r.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	case <-e.dead:
+		return none, &session.RigError{Err: errors.New(e.reason())}
+	}
+}
+
+// stderrLog hands the driver's standard error to the log, a line at a time.
+type stderrLog struct {
+	log *zap.Logger
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *stderrLog) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buf.Write(p)
+	for {
+		line, err := w.buf.ReadString('\n')
+		if err != nil {
+			w.buf.WriteString(line) // not whole yet
+			return len(p), nil
+		}
+		if line = strings.TrimSpace(line); line != "" {
+			w.log.Debug("playwright driver", zap.String("stderr", line))
+		}
+	}
+}

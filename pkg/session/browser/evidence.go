@@ -1,0 +1,69 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/playwright-community/playwright-go"
+	"go.uber.org/zap"
+)
+
+// evidenceTimeout bounds each piece of evidence.
+const evidenceTimeout = 5 * time.Second
+
+// Evidence saves a screenshot, the document as it stands and, where it is recorded, the trace since the surface was
+// opened or last gave evidence. It works after the ctx of a failed action is over too; ctx here only cuts it short.
+func (s *surface) Evidence(ctx context.Context, name string) []string {
+	if s.d.cfg.EvidenceDir == "" || !s.e.alive() {
+		return nil
+	}
+	stem := filepath.Join(s.d.cfg.EvidenceDir, fmt.Sprintf("%s-%s-%s",
+		s.d.cfg.Clock.Now().Time().UTC().Format("20060102T150405.000Z"), fileName(s.user.Name), fileName(name)))
+	var saved []string
+	save := func(path string, write func() error) {
+		ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
+		defer cancel()
+		_, err := do(ctx, s.e, func() (struct{}, error) { return struct{}{}, write() })
+		if err != nil {
+			s.d.log.Debug("no evidence", zap.String("file", path), zap.String("error", brief(err)))
+			return
+		}
+		saved = append(saved, path)
+	}
+	timeout := playwright.Float(float64(evidenceTimeout.Milliseconds()))
+	save(stem+".png", func() error {
+		_, err := s.page.Screenshot(playwright.PageScreenshotOptions{Path: playwright.String(stem + ".png"), Timeout: timeout})
+		return err
+	})
+	save(stem+".html", func() error {
+		html, err := s.page.Content()
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(stem+".html", []byte(html), 0o640)
+	})
+	if s.d.cfg.Trace {
+		save(stem+".zip", func() error {
+			if err := s.context.Tracing().StopChunk(stem + ".zip"); err != nil {
+				return err
+			}
+			return s.context.Tracing().StartChunk()
+		})
+	}
+	return saved
+}
+
+// fileName keeps of a name what every file system takes.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '_'
+	}, name)
+}

@@ -1,0 +1,238 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/playwright-community/playwright-go"
+
+	"amnesia/pkg/memory"
+	"amnesia/pkg/session"
+)
+
+// endTimeout bounds the closing of one context.
+const endTimeout = 10 * time.Second
+
+// surface is one context with its page.
+type surface struct {
+	d       *Driver
+	e       *engine
+	user    session.User
+	context playwright.BrowserContext
+	page    playwright.Page
+	net     *network
+
+	acted   memory.Instant // when the last action began
+	last    session.Response
+	pierced atomic.Bool // the page uses shadow roots, which only Playwright's own selectors look into
+	spoilt  error       // an action was left behind half done: what the page does next is anyone's guess
+	closing sync.Once
+	ended_  error
+}
+
+var _ session.Surface = (*surface)(nil)
+
+func (d *Driver) newSurface(ctx context.Context, e *engine, u session.User) (*surface, error) {
+	s := &surface{d: d, e: e, user: u, net: newNetwork(d.cfg.Clock)}
+	// On its way out an abandoned context must still be closed, so all of it is one call.
+	type opened struct {
+		context playwright.BrowserContext
+		page    playwright.Page
+	}
+	abandoned := make(chan struct{})
+	o, err := do(ctx, e, func() (opened, error) {
+		c, err := e.browser.NewContext(playwright.BrowserNewContextOptions{
+			BaseURL:  playwright.String(d.cfg.BaseURL),
+			Viewport: &playwright.Size{Width: 1280, Height: 800},
+		})
+		if err != nil {
+			return opened{}, err
+		}
+		page, err := c.NewPage()
+		if err == nil && d.cfg.Trace {
+			err = c.Tracing().Start(playwright.TracingStartOptions{
+				Snapshots: playwright.Bool(true), Title: playwright.String(u.Name),
+			})
+		}
+		select {
+		case <-abandoned:
+			err = context.Canceled
+		default:
+		}
+		if err != nil {
+			_ = c.Close()
+			return opened{}, err
+		}
+		return opened{c, page}, nil
+	})
+	if err != nil {
+		close(abandoned)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("opening a browser context: %w", ctx.Err())
+		}
+		return nil, &session.RigError{Err: fmt.Errorf("opening a browser context: %w", err)}
+	}
+	s.context, s.page = o.context, o.page
+	s.acted = d.cfg.Clock.Now()
+	s.net.watch(s.context, s.page)
+	return s, nil
+}
+
+// timeout gives Playwright the time that is left, in milliseconds: a little less than ctx has, so that it is Playwright
+// that gives up, in an orderly way and with its reasons.
+func (s *surface) timeout(ctx context.Context) *float64 {
+	left := s.d.cfg.ActionTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(deadline))
+		left -= min(left/4, 100*time.Millisecond)
+	}
+	return playwright.Float(max(1, float64(left)/float64(time.Millisecond)))
+}
+
+// act runs one action that changes the page. If it is left behind, the surface is spoilt: Playwright may carry it out at
+// any time later.
+func (s *surface) act(ctx context.Context, doing string, fn func(timeout *float64) error) error {
+	if s.spoilt != nil {
+		return s.spoilt
+	}
+	s.mark()
+	timeout := s.timeout(ctx)
+	finished := false
+	_, err := do(ctx, s.e, func() (struct{}, error) {
+		return struct{}{}, fn(timeout)
+	})
+	finished = err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err())
+	if !finished {
+		s.spoilt = s.failure(ctx, doing, err)
+		go func() { _ = s.page.Close() }()
+	}
+	return s.failure(ctx, doing, err)
+}
+
+// mark begins an action: what is requested from now on is its doing.
+func (s *surface) mark() {
+	s.acted = s.d.cfg.Clock.Now()
+	s.net.begin(s.acted)
+}
+
+func (s *surface) Goto(ctx context.Context, url string) error {
+	doing := "goto " + url
+	err := s.act(ctx, doing, func(timeout *float64) error {
+		_, err := s.page.Goto(url, playwright.PageGotoOptions{Timeout: timeout, WaitUntil: playwright.WaitUntilStateLoad})
+		if err != nil && strings.Contains(err.Error(), "interrupted by another navigation") {
+			// The page sent the user on before it had loaded.
+			err = s.page.WaitForLoadState(playwright.PageWaitForLoadStateOptions{Timeout: timeout})
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.document(ctx, doing)
+}
+
+// document waits until the page's document has ended, and says whether it failed: Chromium shows what came of a document
+// that broke off as if it were all.
+func (s *surface) document(ctx context.Context, doing string) error {
+	limit := time.NewTimer(s.d.cfg.ActionTimeout)
+	defer limit.Stop()
+	for {
+		doc, changed := s.net.document()
+		if doc == nil {
+			return nil // about:blank
+		}
+		if doc.ended {
+			return s.documentFailure(ctx, doing, doc)
+		}
+		select {
+		case <-changed:
+		case <-limit.C:
+			return &session.TargetError{Cause: session.CauseTimeout, Doing: doing, URL: doc.url, Err: errors.New("the document does not end")}
+		case <-ctx.Done():
+			return s.ended(ctx, doing)
+		case <-s.e.dead:
+			return s.failure(ctx, doing, &session.RigError{Err: errors.New(s.e.reason())})
+		}
+	}
+}
+
+func (s *surface) documentFailure(ctx context.Context, doing string, doc *exchange) error {
+	switch {
+	case doc.failure != "":
+		t := &session.TargetError{Doing: doing, URL: doc.url, Err: errors.New(doc.failure)}
+		var name string
+		if name, t.Cause = netCause(doc.failure); ours[name] {
+			return &session.RigError{Err: t}
+		}
+		if t.Cause == "" {
+			t.Cause = session.CauseInterrupted
+		}
+		return t
+	case doc.status >= 400:
+		return &session.TargetError{
+			Cause: session.CauseResponse, Doing: doing, URL: doc.url, Status: doc.status, RetryAfter: doc.retryAfter,
+			Text: s.shown(ctx),
+		}
+	}
+	return nil
+}
+
+// shown is the text that the page shows, in short; best effort.
+func (s *surface) shown(ctx context.Context) string {
+	text, err := do(ctx, s.e, func() (any, error) {
+		return s.page.Evaluate(`() => (document.body ? document.body.innerText : "").trim().slice(0, 1000)`)
+	})
+	if err != nil {
+		return ""
+	}
+	shown, _ := text.(string)
+	return shown
+}
+
+func (s *surface) Fill(ctx context.Context, selector, text string) error {
+	return s.act(ctx, "fill "+selector, func(timeout *float64) error {
+		return s.page.Locator(selector).Fill(text, playwright.LocatorFillOptions{Timeout: timeout})
+	})
+}
+
+func (s *surface) Click(ctx context.Context, selector string) error {
+	return s.act(ctx, "click "+selector, func(timeout *float64) error {
+		return s.page.Locator(selector).Click(playwright.LocatorClickOptions{Timeout: timeout, NoWaitAfter: playwright.Bool(true)})
+	})
+}
+
+func (s *surface) Press(ctx context.Context, selector, key string) error {
+	return s.act(ctx, "press "+key+" in "+selector, func(timeout *float64) error {
+		return s.page.Locator(selector).Press(key, playwright.LocatorPressOptions{Timeout: timeout, NoWaitAfter: playwright.Bool(true)})
+	})
+}
+
+func (s *surface) Select(ctx context.Context, selector, value string) error {
+	return s.act(ctx, "select "+value+" in "+selector, func(timeout *float64) error {
+		_, err := s.page.Locator(selector).SelectOption(
+			playwright.SelectOptionValues{ValuesOrLabels: &[]string{value}}, playwright.LocatorSelectOptionOptions{Timeout: timeout})
+		return err
+	})
+}
+
+// Close ends the context, and throws away its trace.
+func (s *surface) Close() error {
+	s.closing.Do(func() {
+		defer s.d.released()
+		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+		defer cancel()
+		_, err := do(ctx, s.e, func() (struct{}, error) {
+			return struct{}{}, s.context.Close()
+		})
+		// A context that is already gone is closed.
+		if err != nil && !session.IsRig(err) && !gone(err) {
+			s.ended_ = &session.RigError{Err: fmt.Errorf("closing a browser context: %w", err)}
+		}
+	})
+	return s.ended_
+}
