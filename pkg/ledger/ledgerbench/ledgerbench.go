@@ -1,0 +1,156 @@
+// Package ledgerbench measures the ledger against what SQLite can do at best with the same durability, as two figures
+// of one run on one disk: only their ratio means anything. `amnesia bench` and the package's Go benchmarks stand on it.
+package ledgerbench
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"amnesia/pkg/fact"
+	"amnesia/pkg/ledger"
+	"amnesia/pkg/memory"
+)
+
+// instant is a made-up one that rises with n.
+func instant(n int) memory.Instant {
+	return memory.Instant{Mono: int64(n) * 1e6, Wall: 1_700_000_000_000_000_000 + int64(n)*1e6, Boot: "boot"}
+}
+
+// Begun gives the n-th fact that is appended, n from 1.
+func Begun(n int) fact.Begun {
+	token := fmt.Sprintf("k%015d", n)
+	return fact.Begun{Memory: memory.Memory{ID: memory.ID(n), Run: "run", Cycle: n / 100, User: fmt.Sprintf("amnesia-run-%d", n%8),
+		Text: "My cat is called " + token + " and she sleeps on the piano", Token: token, Question: "What is my cat called?",
+		Payload: memory.PayloadShort, Views: []string{"page", "chroma", "redis", "postgres"}}, At: instant(n)}
+}
+
+// Append makes a new ledger at path and records n facts, one Append each, by that many writers at once. It gives how
+// long the appends took.
+func Append(ctx context.Context, path string, writers, n int) (took time.Duration, err error) {
+	l, err := ledger.Open(ctx, path, ledger.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	var next atomic.Int64
+	errs := make([]error, writers)
+	var wg sync.WaitGroup
+	start := time.Now()
+	for w := range writers {
+		wg.Go(func() {
+			for i := int(next.Add(1)); i <= n && errs[w] == nil; i = int(next.Add(1)) {
+				errs[w] = l.Append(ctx, Begun(i))
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(start), errors.Join(errs...)
+}
+
+// Raw makes a new ledger at path and inserts the rows of the same n facts past it: one writer, prepared statement, batch
+// rows to a transaction, synchronous=FULL. It gives how long the inserts took.
+func Raw(ctx context.Context, path string, batch, n int) (took time.Duration, err error) {
+	l, err := ledger.Open(ctx, path, ledger.Options{})
+	if err != nil {
+		return 0, err
+	}
+	if err := l.Close(); err != nil {
+		return 0, err
+	}
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=synchronous(FULL)")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SetMaxOpenConns(1)
+	insert, err := db.PrepareContext(ctx, "INSERT INTO memory VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)")
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	for i := 1; i <= n; {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return 0, err
+		}
+		stmt := tx.StmtContext(ctx, insert)
+		for end := min(i+batch, n+1); i < end; i++ {
+			f := Begun(i)
+			m := f.Memory
+			if _, err := stmt.ExecContext(ctx, i, int64(m.ID), 1, m.Cycle, 2, 3, 4, m.Token, m.Text, m.Question,
+				f.At.Mono, f.At.Wall, 5); err != nil {
+				return 0, errors.Join(err, tx.Rollback())
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start), nil
+}
+
+// Fill makes a new ledger at path with n memories as a soak leaves them: begun, acknowledged at two levels, swept in
+// four views and judged. Cycles have a hundred memories of eight users.
+func Fill(ctx context.Context, path string, n int) (err error) {
+	l, err := ledger.Open(ctx, path, ledger.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	const perCycle = 100
+	for first := 1; first <= n; first += perCycle {
+		var facts []fact.Fact
+		var ids []memory.ID
+		last := min(first+perCycle-1, n)
+		for i := first; i <= last; i++ {
+			ids = append(ids, memory.ID(i))
+			facts = append(facts, Begun(i), fact.Settled{Memory: memory.ID(i), Outcome: memory.Acknowledged, Levels: []memory.Level{
+				{Name: "shown", NotSeen: instant(i), Seen: instant(i + 1)},
+				{Name: "settled", NotSeen: instant(i + 1), Seen: instant(i + 2)}}, At: instant(i + 2)})
+		}
+		for v, view := range []string{"page", "chroma", "redis", "postgres"} {
+			s := fact.Sweep{ID: l.NextSweep(), Cycle: first / perCycle, View: view, Began: instant(last + 3), Ended: instant(last + 9),
+				Complete: true, Read: memory.SetOf(ids...)}
+			for _, id := range ids {
+				// The page is read user by user, a store at once.
+				began := s.Began
+				if v == 0 {
+					began = instant(last + 3 + int(id)%8)
+				}
+				s.Observations = append(s.Observations, memory.Observation{Memory: id, View: view, State: memory.Present,
+					Copies: 1, Siblings: perCycle / 8, Began: began, Ended: began.Add(time.Millisecond)})
+			}
+			facts = append(facts, s)
+		}
+		for _, id := range ids {
+			facts = append(facts, fact.Judged{Verdict: memory.Verdict{Memory: id, Kind: memory.Kept,
+				Because: "it is in every view that must have it"}, Cycle: first / perCycle, At: instant(last + 10)})
+		}
+		if err := l.Append(ctx, facts...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read reads every fact of the ledger at path and gives how long that took.
+func Read(ctx context.Context, path string) (facts int, took time.Duration, err error) {
+	l, err := ledger.OpenReadOnly(ctx, path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	start := time.Now()
+	for _, err := range l.Facts(ctx, 0) {
+		if err != nil {
+			return facts, 0, err
+		}
+		facts++
+	}
+	return facts, time.Since(start), nil
+}
