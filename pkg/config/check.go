@@ -72,7 +72,7 @@ func (l *loader) target(t *Target) {
 	case !known:
 		l.fail("target.engine", fmt.Sprintf("%q is no engine", t.Engine), choice(t.Engine, words))
 	case !e.built:
-		l.fail("target.engine", fmt.Sprintf("the engine %s is not in this build", t.Engine), "write one of "+strings.Join(words, ", "))
+		l.fail("target.engine", fmt.Sprintf("the engine %s is not in this build", t.Engine), "write "+oneOf(words))
 	}
 	if t.Engine == "process" && l.has("target.project") {
 		l.fail("target.project", "the engine process has no projects", "remove it")
@@ -179,7 +179,7 @@ func (l *loader) views(c *Config) {
 			}
 			if _, ok := c.service(v.Service); !ok && len(c.Target.Services) > 0 {
 				l.fail(path+".service", fmt.Sprintf("is missing, and there is no service %q behind it", v.Service),
-					"add service: one of "+strings.Join(c.serviceNames(), ", "))
+					"add service: "+oneOf(c.serviceNames()))
 			}
 		} else if _, ok := c.service(v.Service); !ok && len(c.Target.Services) > 0 {
 			l.fail(path+".service", fmt.Sprintf("there is no service %q", v.Service), choice(v.Service, c.serviceNames()))
@@ -269,7 +269,7 @@ func (l *loader) faults(c *Config) {
 		case kind.all && f.Service != "":
 			l.fail(path+".service", fmt.Sprintf("%s hits every service", f.Kind), "remove it")
 		case !kind.all && f.Service == "":
-			l.fail(path+".service", "is missing", "add service: one of "+strings.Join(c.serviceNames(), ", "))
+			l.fail(path+".service", "is missing", "add service: "+oneOf(c.serviceNames()))
 		case !kind.all && !ok && len(c.Target.Services) > 0:
 			l.fail(path+".service", fmt.Sprintf("there is no service %q", f.Service), choice(f.Service, c.serviceNames()))
 		}

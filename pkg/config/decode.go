@@ -20,6 +20,7 @@ type loader struct {
 	getenv func(string) string
 	errs   Errors
 	bad    map[string]bool  // paths that have an error: the first one is the one that explains
+	unread map[string]bool  // paths of the wrong type: nothing is known of what is below
 	at     map[string]place // where the values that the file has stand
 	texts  []string         // paths of texts in the script
 	text   map[string]string
@@ -32,21 +33,21 @@ func (l *loader) fail(path, what, fix string) {
 	if l.bad[path] {
 		return
 	}
-	l.bad[path] = true
-	at, where := place{1, 1}, path
-	for {
-		if p, ok := l.at[where]; ok {
-			at = p
-			break
+	at := place{1, 1}
+	for where, found := path, false; where != ""; where = outer(where) {
+		if l.unread[where] {
+			return
 		}
-		cut := strings.LastIndexAny(where, ".[")
-		if cut < 0 {
-			break
+		if p, ok := l.at[where]; ok && !found {
+			at, found = p, true
 		}
-		where = where[:cut]
 	}
+	l.bad[path] = true
 	l.errs = append(l.errs, Error{File: l.name, Line: at.line, Column: at.column, Path: path, What: what, Fix: fix})
 }
+
+// outer gives the path around a path; "" around the outermost.
+func outer(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
 // failWith is fail for an error that may carry its own fix.
 func (l *loader) failWith(path string, err error) {
@@ -140,6 +141,7 @@ func scalar(n ast.Node) (string, bool) {
 
 // wrong notes that a node is not of the type.
 func (l *loader) wrong(n ast.Node, path string, t reflect.Type) {
+	defer func() { l.unread[path] = true }()
 	want := shape(t)
 	have, fix := "something else", "write "+want
 	switch n.(type) {
@@ -160,9 +162,11 @@ func (l *loader) wrong(n ast.Node, path string, t reflect.Type) {
 		have = strconv.Quote(text)
 		switch {
 		case want == "a list":
-			fix = fmt.Sprintf("write a list: [%s]", text)
+			fix = fmt.Sprintf("write a list: [%s]", strings.Join(strings.Fields(text), ", "))
 		case want == "a text":
 			fix = "write it in quotes: " + strconv.Quote(text)
+		case strings.HasSuffix(want, "number") && number.MatchString(text):
+			fix = "write it without quotes: " + text
 		case t.Kind() == reflect.Bool && slices.Contains([]string{"yes", "on", "1"}, strings.ToLower(text)):
 			fix = "write true"
 		case t.Kind() == reflect.Bool && slices.Contains([]string{"no", "off", "0"}, strings.ToLower(text)):
@@ -404,6 +408,12 @@ func (l *loader) named(n ast.Node, v reflect.Value, path string, key int) {
 		}
 		e := reflect.New(v.Type().Elem()).Elem()
 		e.Field(key).SetString(name)
+		if _, ok := pairs(value); !ok {
+			if l.wrong(value, path, e.Type()); e.Type() != viewType {
+				v.Set(reflect.Append(v, e)) // known by name: what speaks of it is no mistake
+			}
+			return
+		}
 		var kind string
 		if e.Type() == viewType {
 			var ok bool
@@ -438,9 +448,9 @@ func (l *loader) kindOf(name, path string, n ast.Node) (string, bool) {
 		return kind, true
 	case known:
 		l.fail(where, fmt.Sprintf("views of kind %s are not in this build", kind),
-			"remove the view, or read the same data by one of "+strings.Join(words, ", "))
+			"remove the view, or read the same data by "+oneOf(words))
 	case where == path:
-		l.fail(path, fmt.Sprintf("%q is no kind of view", name), "add kind: one of "+strings.Join(words, ", "))
+		l.fail(path, fmt.Sprintf("%q is no kind of view", name), "add kind: "+oneOf(words))
 	default:
 		l.fail(where, fmt.Sprintf("%q is no kind of view", kind), choice(kind, words))
 	}
@@ -463,7 +473,7 @@ func (l *loader) list(n ast.Node, v reflect.Value, path string, f field) {
 		l.at[where] = placeOf(item)
 		l.decode(item, out.Index(i), where, f)
 		if v.Type().Elem() == stepType && !l.bad[where] && out.Index(i).IsZero() && !l.badBelow(where) {
-			l.fail(where, "the step says nothing to do", "write one of "+strings.Join(keysOf(stepType), ", "))
+			l.fail(where, "the step says nothing to do", "write "+oneOf(keysOf(stepType)))
 		}
 	}
 	v.Set(out)

@@ -10,6 +10,9 @@ import (
 // nameForm is what a service or a view may be called: the names become labels of metrics and parts of paths.
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
+// number matches a whole number.
+var number = regexp.MustCompile(`^[0-9]+$`)
+
 func keysOf(t reflect.Type) []string {
 	var out []string
 	for _, f := range fieldsOf(t, "") {
@@ -23,7 +26,14 @@ func choice(word string, words []string) string {
 	if near := nearest(word, words); near != "" {
 		return fmt.Sprintf("write %s", near)
 	}
-	return "write one of " + strings.Join(words, ", ")
+	return "write " + oneOf(words)
+}
+
+func oneOf(words []string) string {
+	if len(words) == 1 {
+		return words[0]
+	}
+	return "one of " + strings.Join(words, ", ")
 }
 
 // nearest gives the word that was probably meant, or "".

@@ -43,7 +43,7 @@ func Load(path string, getenv func(string) string, checks ...Check) (*Config, er
 func Parse(name string, data []byte, getenv func(string) string, checks ...Check) (*Config, error) {
 	l := &loader{
 		name: name, dir: filepath.Dir(name), getenv: getenv,
-		bad: map[string]bool{}, at: map[string]place{}, text: map[string]string{},
+		bad: map[string]bool{}, unread: map[string]bool{}, at: map[string]place{}, text: map[string]string{},
 	}
 	c := new(Config)
 	if root := l.syntax(data); root != nil {
