@@ -76,17 +76,9 @@ func (v *View) page(ctx context.Context, r *view.Reading, at *url.URL) (items, t
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	if len(v.list.Get(doc)) == 0 {
-		return 0, 0, nil, fmt.Errorf("the response has nothing at %s: %s", v.list, start(oj.JSON(doc)))
-	}
-	list := v.items.Get(doc)
-	if len(list) == 1 {
-		switch only := list[0].(type) {
-		case []any:
-			list = only
-		case nil:
-			list = nil
-		}
+	list, err := v.records(doc)
+	if err != nil {
+		return 0, 0, nil, err
 	}
 	for _, item := range list {
 		rec := view.Record{}
@@ -120,6 +112,25 @@ func (v *View) page(ctx context.Context, r *view.Reading, at *url.URL) (items, t
 		return 0, 0, nil, fmt.Errorf("the next page: %w", err)
 	}
 	return len(list), texts, next, nil
+}
+
+// records gives the items of a page, or says why it is not a page at all: an error message that comes as a success must
+// not pass for an empty list.
+func (v *View) records(doc any) ([]any, error) {
+	if len(v.list.Get(doc)) == 0 {
+		return nil, fmt.Errorf("the response has nothing at %s: %s", v.list, start(oj.JSON(doc)))
+	}
+	found := v.items.Get(doc)
+	if len(v.list) < len(v.items) {
+		return found, nil
+	}
+	switch list := found[0].(type) {
+	case []any:
+		return list, nil
+	case nil: // an empty list, as some languages write it
+		return nil, nil
+	}
+	return nil, fmt.Errorf("the response has no list at %s: %s", v.items, start(oj.JSON(doc)))
 }
 
 // get gives the one JSON document at the address.
