@@ -169,8 +169,10 @@ func (p *Prober) Await(ctx context.Context, e Engine, services []string) ([]fact
 		if !slices.ContainsFunc(health, func(h fact.Health) bool { return !h.Healthy }) {
 			return health, nil
 		}
-		// A round that ctx cut short says nothing about the services, unless it is the only one.
-		if ctx.Err() == nil || last == nil {
+		// A round that ctx cut short says nothing about the services, unless it is the only one. A connection notices the
+		// deadline before ctx does.
+		deadline, bounded := ctx.Deadline()
+		if cut := ctx.Err() != nil || (bounded && !time.Now().Before(deadline)); !cut || last == nil {
 			last = health
 		}
 		pause := min(max(p.clock.Now().Sub(began)/20, 2*time.Millisecond), 100*time.Millisecond)

@@ -138,7 +138,8 @@ func delay(rng *rand.Rand, r Rule, prior Prior) time.Duration {
 func logUniform(rng *rand.Rand, r Range) time.Duration {
 	low := math.Log(float64(max(r.Min, time.Microsecond)))
 	high := math.Log(float64(max(r.Max, r.Min, time.Microsecond)))
-	return time.Duration(math.Exp(low + rng.Float64()*(high-low))).Round(time.Microsecond)
+	d := time.Duration(math.Exp(low + rng.Float64()*(high-low))).Round(time.Microsecond)
+	return min(max(d, r.Min), max(r.Max, r.Min))
 }
 
 // isControl: the first cycle of all, and a drawn one in each block after the first.

@@ -155,9 +155,9 @@ func TestAForeignDeathIsSeen(t *testing.T) {
 
 func TestNothingIsLeftWhenTheDaemonIsKilled(t *testing.T) {
 	for name, env := range map[string][]string{
-		"running":    {"PROCESS_TEST_CHILDREN=child stray"},
-		"frozen":     {"PROCESS_TEST_CHILDREN=child stray", "PROCESS_TEST_FREEZE=1"},
-		"no service": {"PROCESS_TEST_CHILDREN="},
+		"running": {"PROCESS_TEST_CHILDREN=child stray"},
+		"frozen":  {"PROCESS_TEST_CHILDREN=child stray", "PROCESS_TEST_FREEZE=1"},
+		"alone":   {"PROCESS_TEST_CHILDREN="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +180,7 @@ func TestNothingIsLeftWhenTheDaemonIsKilled(t *testing.T) {
 					pids = append(pids, pid)
 				}
 			}
-			if in.Text() != "up" || len(pids) != 1+len(strings.Fields(strings.TrimPrefix(env[0], "PROCESS_TEST_CHILDREN="))) {
+			if in.Text() != "up" || len(pids) != 2+len(strings.Fields(strings.TrimPrefix(env[0], "PROCESS_TEST_CHILDREN="))) {
 				t.Fatalf("the daemon said %q and named %v", in.Text(), pids)
 			}
 			for _, pid := range pids {
@@ -270,6 +270,7 @@ func TestLogsAreFollowedAndCut(t *testing.T) {
 }
 
 func TestAPortInUseIsRefused(t *testing.T) {
+	t.Parallel() // it waits for an earlier daemon's remains
 	s := app(t, "app")
 	addr := strings.TrimSuffix(strings.TrimPrefix(s.Health, "http://"), "/healthz")
 	l, err := net.Listen("tcp", addr)

@@ -19,6 +19,7 @@ import (
 	"amnesia/chaos"
 	"amnesia/chaos/process"
 	"amnesia/pkg/clock"
+	"amnesia/pkg/fact"
 )
 
 // The test binary plays the services and the daemon too; roleKey says which.
@@ -26,6 +27,10 @@ const roleKey = "PROCESS_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	process.GuardianMain()
+	// The race detector holds every process up for a second at its end, guardians too.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		panic(err)
+	}
 	switch os.Getenv(roleKey) {
 	case "service":
 		serve()
@@ -84,6 +89,7 @@ func daemon() {
 		fmt.Println("failed:", err)
 		os.Exit(1)
 	}
+	fmt.Println("guardian", e.Guardian())
 	for _, line := range e.Tail("app") {
 		fmt.Println(line)
 	}
@@ -177,3 +183,8 @@ func pidOf(t *testing.T, e *process.Engine, service, word string) int {
 	})
 	return pid
 }
+
+// discard is a journal that keeps nothing.
+type discard struct{}
+
+func (discard) Step(context.Context, fact.Step) error { return nil }

@@ -134,6 +134,11 @@ func (d scratch) allowed() error {
 	if d.path != d.dir && contains(d.path, d.dir) {
 		return fmt.Errorf("%s holds the working directory %s — fix: name a directory below it", d.path, d.dir)
 	}
+	for _, mount := range mounts() {
+		if mount != d.path && contains(d.path, mount) {
+			return fmt.Errorf("another file system is mounted at %s — fix: unmount it, or name another directory", mount)
+		}
+	}
 	return nil
 }
 
