@@ -42,7 +42,7 @@ func openDatabase(ctx context.Context, dir string, synced bool) (*database, erro
 		synchronous = "OFF"
 	}
 	address := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(filepath.Join(dir, "chat.db")), RawQuery: url.Values{
-		"_pragma": {"busy_timeout(2000)", "journal_mode(WAL)", "synchronous(" + synchronous + ")"},
+		"_pragma": {"busy_timeout(500)", "journal_mode(WAL)", "synchronous(" + synchronous + ")"},
 		"_txlock": {"immediate"},
 	}.Encode()}
 	db, err := sql.Open("sqlite", address.String())

@@ -187,11 +187,11 @@ func input(r *http.Request) (map[string]string, error) {
 		}
 		return fields, nil
 	}
-	if err := r.ParseMultipartForm(maxBody); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+	if err := r.ParseForm(); err != nil {
 		return nil, unread(err)
 	}
 	for name := range r.PostForm {
-		fields[name] = r.PostFormValue(name)
+		fields[name] = r.PostForm.Get(name)
 	}
 	return fields, nil
 }
