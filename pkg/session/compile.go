@@ -301,7 +301,12 @@ func (st Step) action() bool {
 }
 
 // sends reports whether the step may send something that the app keeps: such a step is never done twice.
-func (st Step) sends() bool { return st.Click != "" || st.Press != nil || st.Request != nil }
+func (st Step) sends() bool {
+	if r := st.Request; r != nil {
+		return r.JSON != nil || r.Form != nil || (r.Method != "" && r.Method != "GET" && r.Method != "HEAD")
+	}
+	return st.Click != "" || st.Press != nil
+}
 
 // sends checks that tell tells.
 func (k *checker) sends(s *Script, vars Vars) {

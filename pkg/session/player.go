@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/http/httptrace"
 	"path"
 	"strings"
@@ -36,6 +37,7 @@ type Player struct {
 	home       int       // the step of recall (or ask) that loads the app's page, -1: none
 	homeOf     *section  //
 	login      Condition // the address of the login page; no URL: it cannot be told
+	isLogin    func(url string) bool
 }
 
 // checker of scripts that a driver may also be: what it cannot do is refused when the script is loaded.
@@ -61,7 +63,8 @@ func NewPlayer(d Driver, s *Script, opts Options) (*Player, error) {
 		opts.MaxBackoff = 30 * time.Second
 	}
 	levels := s.Levels()
-	p := &Player{driver: d, script: c, opts: opts, home: -1, countsFrom: levels[len(levels)-1]}
+	p := &Player{driver: d, script: c, opts: opts, home: -1, countsFrom: levels[len(levels)-1],
+		isLogin: func(string) bool { return false }}
 	if opts.CountsFrom != "" {
 		found := false
 		for _, l := range levels {
@@ -84,6 +87,9 @@ func NewPlayer(d Driver, s *Script, opts Options) (*Player, error) {
 		if st.Goto != "" {
 			if pg := pathOf(st.Goto); pg != "/" {
 				p.login.URL = "**" + pg
+				if p.isLogin, err = Glob(p.login.URL); err != nil {
+					return nil, err
+				}
 			}
 			break
 		}
@@ -267,7 +273,8 @@ func (r *run) again(ctx context.Context, fn func(context.Context) error) error {
 	if err == nil || r.sent || ctx.Err() != nil {
 		return err
 	}
-	if !errors.Is(err, errLoggedOut) {
+	var te *TargetError
+	if !errors.Is(err, errLoggedOut) && !(errors.As(err, &te) && te.Status == http.StatusUnauthorized) {
 		if IsRig(err) || r.loggedIn(ctx) == nil {
 			return err
 		}
@@ -333,11 +340,14 @@ func (r *run) step(ctx context.Context, i int) (Sighting, error) {
 	case st.Acknowledged != nil:
 		r.pending = false
 		seen, err := r.expect(ctx, st.Acknowledged.Expect)
+		if err == nil && r.s.p.isLogin(seen.URL) {
+			err = errLoggedOut // answered, but by sending the user away
+		}
 		return seen, fail(err)
 	case st.Read != nil:
 		return Sighting{}, fail(r.read(ctx, *st.Read))
 	}
-	r.sent = r.sent || st.sends()
+	r.sent = r.sent || (r.sec.memory && st.sends())
 	r.pending = true
 	if err := r.act(ctx, st, r.patience(i)); err != nil {
 		return Sighting{}, fail(err)
@@ -401,6 +411,9 @@ func (r *run) act(ctx context.Context, st Step, d time.Duration) error {
 // response checks what a request step got, and captures from it.
 func (r *run) response(req Request, resp Response) error {
 	failed := &TargetError{Cause: CauseResponse, Doing: "request", URL: resp.URL}
+	if r.sec.name != "login" && r.sec.name != "signup" && r.s.p.isLogin(resp.URL) {
+		return errLoggedOut
+	}
 	ok := resp.Status < 400
 	if req.Expect != nil && req.Expect.Status != 0 {
 		ok = resp.Status == req.Expect.Status

@@ -50,6 +50,8 @@ type Surface interface {
 	// the present state (URL, Selector); a Response condition wants a response to a request begun since then. Globs
 	// match as Glob does, Contains as Holds does. When none holds by the conditions' Timeout (or the end of ctx, which
 	// comes later) the error is a *TargetError; its Status and Text tell of a failed response since the last action.
+	// On a document that failed (see Goto) only a visible element can hold: a spinner is hidden on every error page. A
+	// redirect is no end: a Response condition matches any address of the chain, and wants its last response to be good.
 	Await(ctx context.Context, any []Condition) (Sighting, error)
 	// Read waits for Ready, then collects the trimmed textContent of the elements, following More to the end (and
 	// waiting for Ready again after each). complete is false when the end was not reached. On a document that failed
@@ -71,6 +73,8 @@ type Sighting struct {
 	// RetryAfter what that response asked for.
 	Status     int
 	RetryAfter time.Duration
+	// URL is where a Response condition's redirects ended; empty for other conditions.
+	URL string
 }
 
 // Point is a moment at which a fault may strike.

@@ -85,7 +85,7 @@ func (s *Session) write(ctx context.Context, name string, m memory.Memory) (Rece
 	case te != nil && te.Status >= 400 && te.Text != "" && r.sent:
 		rc.Outcome, rc.Cause, rc.Detail = memory.Rejected, CauseRejected, excerpt(te.Text)
 		return rc, nil
-	case r.sent && r.loggedIn(ctx) != nil:
+	case errors.Is(err, errLoggedOut), r.sent && r.loggedIn(ctx) != nil:
 		rc.Outcome, rc.Cause = memory.Unknown, CauseLoggedOut
 	case te != nil && te.Status >= 400:
 		rc.Outcome, rc.Cause = memory.Unknown, CauseResponse

@@ -205,6 +205,28 @@ func oldResponse(t *testing.T, k *kit) {
 	r.never(sf, session.Condition{Response: "**/api/chat"})
 }
 
+func failedPage(t *testing.T, k *kit) {
+	r := k.rig(t, Script())
+	sf := r.surface()
+	r.Page(Fail503)
+	target(t, sf.Goto(r.ctx, "/chat"))
+	r.never(sf, session.Condition{URL: "**/chat"})
+	r.never(sf, session.Condition{Selector: "#nowhere", State: "hidden"})
+	r.never(sf, session.Condition{Response: "**/chat"})
+	r.await(sf, session.Condition{Selector: "[role=alert]", Contains: "The database is away"})
+}
+
+func redirectedAway(t *testing.T, k *kit) {
+	script := Script()
+	script.Tell = slices.DeleteFunc(script.Tell, func(s session.Step) bool {
+		return s.Acknowledged != nil && s.Acknowledged.Level == "shown"
+	})
+	r := k.rig(t, script, steps(2*time.Second))
+	r.LogoutAll()
+	rc, err := r.Tell(r.ctx, note(1, "It is $."))
+	outcome(t, rc, err, memory.Unknown, session.CauseLoggedOut)
+}
+
 func selectors(t *testing.T, k *kit) {
 	r := k.rig(t, Script())
 	r.fill(3)

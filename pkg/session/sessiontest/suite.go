@@ -55,6 +55,8 @@ func Run(t *testing.T, open func(t *testing.T, baseURL string) session.Driver, f
 		{"names the element that is missing", missingElement},
 		{"conditions on the present state", states},
 		{"an old response satisfies nothing", oldResponse},
+		{"a failed page satisfies nothing", failedPage},
+		{"a redirect to the login confirms nothing", redirectedAway},
 		{"finds by role, text and chain", selectors},
 		{"tells and recalls by requests", requests},
 		{"a refused request is a rejection", requestRefused},
