@@ -8,7 +8,7 @@ import (
 )
 
 // nameForm is what a service or a view may be called: the names become labels of metrics and parts of paths.
-var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+var nameForm = regexp.MustCompile(nameAllowed)
 
 // number matches a whole number.
 var number = regexp.MustCompile(`^[0-9]+$`)

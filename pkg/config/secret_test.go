@@ -1,0 +1,80 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// TestSecretNeverPrints tries every way out that a logger, an encoder or a careless %+v has.
+func TestSecretNeverPrints(t *testing.T) {
+	const word = "sesame-open"
+	s := NewSecret(word)
+	type outer struct {
+		Public Secret
+		hidden Secret // fmt cannot call its methods
+		list   []Secret
+		inMap  map[string]Secret
+	}
+	o := outer{s, s, []Secret{s}, map[string]Secret{"a": s}}
+	values := Values{"a": s}
+	for _, v := range []any{s, &s, o, &o, values, Login{"anna", s}, Sessions{Password: s}, []any{s}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			if out := fmt.Sprintf(verb, v); leaks(out, word) {
+				t.Errorf("%s of %T: %s", verb, v, out)
+			}
+		}
+	}
+	for name, marshal := range map[string]func(any) ([]byte, error){"json": json.Marshal, "yaml": yaml.Marshal} {
+		for _, v := range []any{s, &s, o, values, Login{"anna", s}} {
+			out, err := marshal(v)
+			if err != nil || leaks(string(out), word) || !strings.Contains(string(out), redacted) {
+				t.Errorf("%s of %T: %s, %v", name, v, out, err)
+			}
+		}
+	}
+	if out, err := xml.Marshal(s); err != nil || leaks(string(out), word) {
+		t.Errorf("xml: %s, %v", out, err)
+	}
+	var log bytes.Buffer
+	for _, encoder := range []zapcore.Encoder{
+		zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()),
+	} {
+		logger := zap.New(zapcore.NewCore(encoder, zapcore.AddSync(&log), zap.DebugLevel))
+		logger.Info("x", zap.Any("any", s), zap.Reflect("reflect", s), zap.Stringer("stringer", s), zap.Any("outer", o), zap.Any("values", values))
+		logger.Sugar().Infof("%+v", o)
+	}
+	if leaks(log.String(), word) || !strings.Contains(log.String(), redacted) {
+		t.Errorf("zap: %s", log.String())
+	}
+	if s.Reveal() != word || !s.IsSet() || (Secret{}).IsSet() || (Secret{}).Reveal() != "" || (Secret{}).String() != "" {
+		t.Error("a secret does not hold what it was given")
+	}
+}
+
+// leaks looks for the word as it is and in hexadecimal.
+func leaks(out, word string) bool {
+	return strings.Contains(out, word) || strings.Contains(strings.ToLower(out), fmt.Sprintf("%x", word))
+}
+
+// TestLoadedConfigPrintsNoSecret prints all that a file can hold.
+func TestLoadedConfigPrintsNoSecret(t *testing.T) {
+	c, err := Load("testdata/full.yaml", environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := fmt.Sprintf("%+v %#v %s", c, c, text); strings.Contains(out, "sesame") || strings.Contains(out, "not a real key") {
+		t.Errorf("a secret is in %s", out)
+	}
+}
