@@ -41,13 +41,16 @@ func newTarget(names ...string) *target {
 	return e
 }
 
-func (e *target) do(verb, service string, change func(s *copyState)) error {
+func (e *target) do(ctx context.Context, verb, service string, change func(s *copyState)) error {
 	call := verb + " " + service
 	if e.onCall != nil {
 		e.onCall(call)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	e.calls = append(e.calls, call)
 	if n := e.breaks[call]; n != 0 {
 		e.breaks[call] = n - 1
@@ -80,46 +83,46 @@ func (e *target) Instances(_ context.Context, service string) ([]fact.Instance, 
 	return []fact.Instance{{ID: service, Started: strconv.Itoa(s.generation)}}, nil
 }
 
-func (e *target) Start(_ context.Context, service string) error {
-	return e.do("start", service, func(s *copyState) {
+func (e *target) Start(ctx context.Context, service string) error {
+	return e.do(ctx, "start", service, func(s *copyState) {
 		if !s.up && !e.stillborn {
 			s.up, s.generation = true, s.generation+1
 		}
 	})
 }
 
-func (e *target) Kill(_ context.Context, service string) error {
-	return e.do("kill", service, func(s *copyState) { s.up = s.up && e.immortal })
+func (e *target) Kill(ctx context.Context, service string) error {
+	return e.do(ctx, "kill", service, func(s *copyState) { s.up = s.up && e.immortal })
 }
 
-func (e *target) Stop(_ context.Context, service string, _ time.Duration) error {
-	return e.do("stop", service, func(s *copyState) { s.up = false })
+func (e *target) Stop(ctx context.Context, service string, _ time.Duration) error {
+	return e.do(ctx, "stop", service, func(s *copyState) { s.up = false })
 }
 
-func (e *target) Freeze(_ context.Context, service string) error {
-	return e.do("freeze", service, func(s *copyState) { s.frozen = true })
+func (e *target) Freeze(ctx context.Context, service string) error {
+	return e.do(ctx, "freeze", service, func(s *copyState) { s.frozen = true })
 }
 
-func (e *target) Thaw(_ context.Context, service string) error {
-	return e.do("thaw", service, func(s *copyState) { s.frozen = false })
+func (e *target) Thaw(ctx context.Context, service string) error {
+	return e.do(ctx, "thaw", service, func(s *copyState) { s.frozen = false })
 }
 
-func (e *target) Cut(_ context.Context, service string) error {
-	return e.do("cut", service, func(s *copyState) { s.cut = true })
+func (e *target) Cut(ctx context.Context, service string) error {
+	return e.do(ctx, "cut", service, func(s *copyState) { s.cut = true })
 }
 
-func (e *target) Join(_ context.Context, service string) error {
-	return e.do("join", service, func(s *copyState) { s.cut = false })
+func (e *target) Join(ctx context.Context, service string) error {
+	return e.do(ctx, "join", service, func(s *copyState) { s.cut = false })
 }
 
 func (e *target) Wipeable(context.Context, string, string) error { return nil }
 
-func (e *target) Empty(_ context.Context, service, _ string) error {
-	return e.do("empty", service, func(s *copyState) { s.filled = false })
+func (e *target) Empty(ctx context.Context, service, _ string) error {
+	return e.do(ctx, "empty", service, func(s *copyState) { s.filled = false })
 }
 
-func (e *target) Recreate(_ context.Context, service string) error {
-	return e.do("recreate", service, func(s *copyState) {
+func (e *target) Recreate(ctx context.Context, service string) error {
+	return e.do(ctx, "recreate", service, func(s *copyState) {
 		s.up, s.filled, s.generation = true, false, s.generation+1
 	})
 }

@@ -61,10 +61,15 @@ func TestCheckReadsHealthAndIdentity(t *testing.T) {
 	srv.Start()
 	defer srv.Close()
 	tcp := "tcp://" + srv.Listener.Addr().String()
-	p := chaos.NewProber(clock.System(), 50*time.Millisecond)
+	p := chaos.NewProber(clock.System(), 0)
+	hasty := chaos.NewProber(clock.System(), 50*time.Millisecond)
+	e := &addressed{target: newTarget("app"), address: map[string]string{"app": srv.URL + "/hangs"}}
+	if h := hasty.Check(t.Context(), e, nil); h[0].Healthy || !strings.Contains(h[0].Detail, "deadline exceeded") {
+		t.Errorf("%+v", h)
+	}
 	for address, want := range map[string]string{
 		srv.URL + "/ok": "", tcp: "", "": "", srv.URL + "/warm": "503 Service Unavailable", srv.URL + "/moved": "302 Found",
-		srv.URL + "/hangs": "deadline exceeded", "http://127.0.0.1:1/": "connection refused", "tcp://127.0.0.1:1": "connection refused",
+		"http://127.0.0.1:1/": "connection refused", "tcp://127.0.0.1:1": "connection refused",
 		"redis://127.0.0.1": "neither http://, https:// nor tcp://", "://": "reading the health address",
 	} {
 		e := &addressed{target: newTarget("app"), address: map[string]string{"app": address}}
@@ -73,7 +78,7 @@ func TestCheckReadsHealthAndIdentity(t *testing.T) {
 			t.Errorf("%q: %+v, want %q", address, h, want)
 		}
 	}
-	e := &addressed{target: newTarget("app"), address: map[string]string{"app": srv.URL + "/ok"}}
+	e.address["app"] = srv.URL + "/ok"
 	before := conns.Load()
 	for range 3 {
 		p.Check(t.Context(), e, nil)

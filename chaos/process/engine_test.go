@@ -92,8 +92,9 @@ func TestPauseStopsAndThaws(t *testing.T) {
 	if err := e.Freeze(ctx, "app"); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Stop(ctx, "app", 5*time.Second); err != nil {
-		t.Errorf("stopping a frozen service: %v", err)
+	began := time.Now()
+	if err := e.Stop(ctx, "app", 15*time.Second); err != nil || time.Since(began) > 10*time.Second {
+		t.Errorf("stopping a frozen service: %v after %s", err, time.Since(began))
 	}
 	if err := e.Thaw(ctx, "app"); err != nil {
 		t.Errorf("thawing one that is down: %v", err)
@@ -104,7 +105,9 @@ func TestPauseStopsAndThaws(t *testing.T) {
 }
 
 func TestAForeignDeathIsSeen(t *testing.T) {
-	e := engine(t, app(t, "app"))
+	s := app(t, "app")
+	s.Env = append(s.Env, "PROCESS_TEST_CHILDREN=child")
+	e := engine(t, s)
 	ctx := testContext(t)
 	events := e.Events(ctx)
 	next := func(kind string) chaos.Event {
@@ -134,11 +137,15 @@ func TestAForeignDeathIsSeen(t *testing.T) {
 	startAll(t, e)
 	who, _ := e.Instances(ctx, "app")
 	pid, _ := strconv.Atoi(who[0].ID)
+	child := pidOf(t, e, "app", "child")
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if ev := next("die"); ev.Ours || ev.Exit != 137 || ev.Instance != who[0] {
 		t.Errorf("a foreign kill: %+v", ev)
+	}
+	if lives(child) {
+		t.Error("the group outlived its leader")
 	}
 
 	startAll(t, e)
@@ -155,9 +162,9 @@ func TestAForeignDeathIsSeen(t *testing.T) {
 
 func TestNothingIsLeftWhenTheDaemonIsKilled(t *testing.T) {
 	for name, env := range map[string][]string{
-		"running": {"PROCESS_TEST_CHILDREN=child stray"},
-		"frozen":  {"PROCESS_TEST_CHILDREN=child stray", "PROCESS_TEST_FREEZE=1"},
-		"alone":   {"PROCESS_TEST_CHILDREN="},
+		"running":   {"PROCESS_TEST_CHILDREN=child stray"},
+		"frozen":    {"PROCESS_TEST_CHILDREN=child stray", "PROCESS_TEST_FREEZE=1"},
+		"unguarded": {"PROCESS_TEST_CHILDREN="}, // the kernel alone, for the leader
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,6 +193,11 @@ func TestNothingIsLeftWhenTheDaemonIsKilled(t *testing.T) {
 			for _, pid := range pids {
 				if !lives(pid) {
 					t.Fatalf("%d does not live", pid)
+				}
+			}
+			if name == "unguarded" {
+				if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+					t.Fatal(err)
 				}
 			}
 			killed := time.Now()
@@ -224,7 +236,9 @@ func TestCloseEndsStraysAndTheGuardian(t *testing.T) {
 }
 
 func TestAGuardianThatDiedIsReplaced(t *testing.T) {
-	e := engine(t, app(t, "app"), app(t, "other"))
+	s := app(t, "app")
+	s.Env = append(s.Env, "PROCESS_TEST_CHILDREN=stray")
+	e := engine(t, s, app(t, "other"))
 	ctx := testContext(t)
 	if err := e.Start(ctx, "app"); err != nil {
 		t.Fatal(err)
@@ -244,6 +258,22 @@ func TestAGuardianThatDiedIsReplaced(t *testing.T) {
 	})
 	if !lives(e.Guardian()) {
 		t.Error("the new guardian does not live")
+	}
+	stray := pidOf(t, e, "app", "stray")
+	if err := syscall.Kill(e.Guardian(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil || lives(stray) {
+		t.Errorf("Close without a guardian: %v; the stray lives: %t", err, lives(stray))
+	}
+}
+
+func TestAProgramWithoutTheHookIsTold(t *testing.T) {
+	d := exec.Command(os.Args[0])
+	d.Env = append(os.Environ(), roleKey+"=daemon", "PROCESS_TEST_NO_HOOK=1", "PROCESS_TEST_ADDR="+address(t))
+	out, err := d.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "it did not report ready — fix: call process.GuardianMain first in main") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

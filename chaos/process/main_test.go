@@ -26,7 +26,9 @@ import (
 const roleKey = "PROCESS_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	process.GuardianMain()
+	if os.Getenv("PROCESS_TEST_NO_HOOK") == "" {
+		process.GuardianMain()
+	}
 	// The race detector holds every process up for a second at its end, guardians too.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
@@ -43,12 +45,16 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve is a small HTTP service: PROCESS_TEST_ADDR is where, PROCESS_TEST_CHILDREN which children it starts first.
+// serve is a small HTTP service: PROCESS_TEST_ADDR is where, PROCESS_TEST_CHILDREN which children it starts first: child,
+// stray (in a session of its own), bare (without the environment that marks it).
 func serve() {
 	fmt.Println("starting with pid", os.Getpid())
 	for kind := range strings.FieldsSeq(os.Getenv("PROCESS_TEST_CHILDREN")) {
 		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), roleKey+"=sleeper")
+		child.Env = []string{roleKey + "=sleeper"}
+		if kind != "bare" { // it keeps the marker
+			child.Env = append(os.Environ(), child.Env...)
+		}
 		child.Stdout = os.Stdout
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: kind == "stray"}
 		if err := child.Start(); err != nil {
