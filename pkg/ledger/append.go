@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"go.uber.org/zap"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"amnesia/pkg/fact"
@@ -47,7 +46,7 @@ func (l *Ledger) Append(ctx context.Context, facts ...fact.Fact) error {
 func (l *Ledger) append(ctx context.Context, facts []fact.Fact) error {
 	p, err := prepare(facts)
 	if err != nil {
-		return l.wrap("appending to", err)
+		return fmt.Errorf("appending to the ledger %s: %w", l.path, err)
 	}
 	if ctx.Err() != nil {
 		return l.unrecorded(ctx)
@@ -98,7 +97,6 @@ func (l *Ledger) commit(ctx context.Context, batch []*request) {
 	}
 	if err != nil {
 		err = l.wrap("appending to", err)
-		l.opts.Logger.Error("facts were not recorded", zap.Int("appends", len(batch)), zap.Error(err))
 	} else {
 		l.count(entries)
 		if l.opts.Tap != nil {

@@ -99,7 +99,7 @@ func checkSet(set memory.Set) error {
 	last := memory.ID(0)
 	for _, r := range set {
 		if r.First <= last || r.Last < r.First {
-			return fmt.Errorf("the set %s is not in order", set)
+			return fmt.Errorf("the range %d-%d of a set is not in its order", r.First, r.Last)
 		}
 		last = r.Last
 	}

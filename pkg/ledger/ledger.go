@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -72,6 +74,7 @@ func Open(ctx context.Context, path string, o Options) (*Ledger, error) {
 		}
 		return nil, l.wrap("opening", err)
 	}
+	o.Logger.Info("ledger open", zap.String("path", path), zap.Int64("facts", l.writer.seq), zap.Int64("bytes", l.Stats().Bytes))
 	go l.commitLoop(context.WithoutCancel(ctx))
 	return l, nil
 }
@@ -113,7 +116,7 @@ func (l *Ledger) open(ctx context.Context) (err error) {
 }
 
 // restore brings back what is kept in memory: the counters and how every memory last looked.
-func (l *Ledger) restore(ctx context.Context, c conn) error {
+func (l *Ledger) restore(ctx context.Context, c *conn) error {
 	for query, counter := range map[string]*atomic.Int64{
 		"SELECT max(id) FROM memory":                                 &l.memory,
 		"SELECT max(id) FROM sweep":                                  &l.sweep,
@@ -126,7 +129,16 @@ func (l *Ledger) restore(ctx context.Context, c conn) error {
 		}
 		counter.Store(n)
 	}
-	return stream(ctx, c, lookSources(), 0, func(e fact.Entry) bool {
+	looks, err := l.reading(ctx)
+	if err != nil {
+		return err
+	}
+	defer looks.Close()
+	m, err := newMerge(ctx, looks, lookSources())
+	if err != nil {
+		return err
+	}
+	return m.run(0, math.MaxInt64, func(e fact.Entry) bool {
 		switch f := e.Fact.(type) {
 		case fact.Sweep:
 			l.writer.cache.reduce(&f)
@@ -151,9 +163,9 @@ func syncFolder(path string) error {
 func OpenReadOnly(ctx context.Context, path string) (*Ledger, error) {
 	l := &Ledger{path: path, read: []string{"mode=ro", "_pragma=cell_size_check(1)"}}
 	version, err := l.probe(ctx)
-	if code(err) != 0 && !hasWAL(path) {
-		// A file in WAL mode needs a -shm beside it, which cannot be made in a folder that may not be written. Without a
-		// -wal nobody is writing it, and it can be read as it stands.
+	if code(err) != 0 && !exists(path+"-wal") && !exists(path+"-shm") {
+		// A file in WAL mode needs these two beside it, and they cannot be made in a folder that may not be written. Whoever
+		// writes the ledger has them open, so nobody does, and it can be read as it stands.
 		l.read = append(l.read, "immutable=1")
 		version, err = l.probe(ctx)
 	}
@@ -185,28 +197,28 @@ func (l *Ledger) probe(ctx context.Context) (int64, error) {
 	return identify(ctx, c)
 }
 
-func hasWAL(path string) bool {
-	info, err := os.Stat(path + "-wal")
-	return err == nil && info.Size() > 0
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
-func (l *Ledger) reading(ctx context.Context) (conn, error) {
+func (l *Ledger) reading(ctx context.Context) (*conn, error) {
 	return connect(ctx, l.path, l.read...)
 }
 
 // wrap names the file in an error that a person sees, and what to do.
 func (l *Ledger) wrap(doing string, err error) error {
-	var r refusal
-	switch {
-	case errors.As(err, &r), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s the ledger %s: %w", doing, l.path, err)
-	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("%s the ledger %s: %w — fix: give the path of a ledger, in a folder that exists", doing, l.path, err)
-	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("%s the ledger %s: %w — fix: give this user the right to it and its folder, or another path",
-			doing, l.path, err)
+	fix := ""
+	switch refused := refusal(""); {
+	case errors.As(err, &refused), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, fs.ErrPermission):
+		fix = " — fix: give this user the right to the file and its folder, or give another path"
+	case errors.As(err, new(*fs.PathError)):
+		fix = " — fix: give the path of a file in a folder that exists"
+	default:
+		fix = " — fix: " + hint(err)
 	}
-	return fmt.Errorf("%s the ledger %s: %w — fix: %s", doing, l.path, err, hint(err))
+	return fmt.Errorf("%s the ledger %s: %w%s", doing, l.path, err, fix)
 }
 
 // Path gives the path that the ledger was opened with.

@@ -20,7 +20,7 @@ type names struct {
 }
 
 // reset forgets what a transaction that was rolled back may have added.
-func (n *names) reset(ctx context.Context, c conn) error {
+func (n *names) reset(ctx context.Context, c *conn) error {
 	n.ids = map[string]int64{"": 0}
 	last, err := c.number(ctx, "SELECT max(id) FROM name")
 	n.next = last + 1
@@ -98,7 +98,7 @@ type dictionary struct {
 	healths map[int64]fact.Health
 }
 
-func newDictionary(c conn) (*dictionary, error) {
+func newDictionary(c *conn) (*dictionary, error) {
 	find, err := c.prepare("SELECT text FROM name WHERE id = ?")
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ const window = 8192
 // source is one table that holds facts.
 type source struct {
 	query string // with the two bounds of the window, exclusive and inclusive; seq first
-	parts string // the table of rows that belong to a fact's row; also seq first, then its place within
+	parts string // the rows that belong to a fact's row, with the same bounds; also seq first
 	make  func(*reader, *rows, *rows) fact.Fact
 }
 
@@ -42,11 +42,12 @@ func lookSources() []source {
 	const within = " WHERE seq > ? AND seq <= ?"
 	return []source{
 		sources()[2],
-		{"SELECT seq, kind, body FROM fact" + within + " AND kind = '" + kindRetired + "' ORDER BY seq", "", (*reader).generic},
+		{"SELECT seq, kind, body FROM fact" + within + " AND kind = '" + kindRetired + "' ORDER BY seq", "",
+			(*reader).generic},
 	}
 }
 
-func lastSeq(ctx context.Context, c conn) (int64, error) {
+func lastSeq(ctx context.Context, c *conn) (int64, error) {
 	return c.number(ctx, `SELECT max(seq) FROM (SELECT max(seq) AS seq FROM memory UNION ALL SELECT max(seq) FROM settled
 		UNION ALL SELECT max(seq) FROM sweep UNION ALL SELECT max(seq) FROM judged UNION ALL SELECT max(seq) FROM fact)`)
 }
@@ -59,7 +60,7 @@ func (l *Ledger) Facts(ctx context.Context, after int64) iter.Seq2[fact.Entry, e
 		c, err := l.reading(ctx)
 		if err == nil {
 			defer c.Close()
-			err = stream(ctx, c, sources(), after, func(e fact.Entry) bool { return yield(e, nil) })
+			err = stream(ctx, c, after, func(e fact.Entry) bool { return yield(e, nil) })
 		}
 		if err != nil {
 			yield(fact.Entry{}, l.wrap("reading", err))
@@ -74,69 +75,103 @@ type reader struct {
 	err   error
 }
 
-// stream merges the sources by seq. It ends early, without an error, when yield returns false.
-func stream(ctx context.Context, c conn, from []source, after int64, yield func(fact.Entry) bool) error {
+// stream merges all sources by seq. It ends early, without an error, when yield returns false.
+func stream(ctx context.Context, c *conn, after int64, yield func(fact.Entry) bool) error {
 	last, err := lastSeq(ctx, c)
 	if err != nil {
 		return err
 	}
-	rd := &reader{ctx: ctx}
-	if rd.names, err = newDictionary(c); err != nil {
+	m, err := newMerge(ctx, c, sources())
+	if err != nil {
 		return err
 	}
-	cursors := make([]*cursor, len(from))
-	for i, s := range from {
-		if cursors[i], err = newCursor(c, s); err != nil {
+	for after = max(after, 0); after < last; {
+		end := min(last-after, window) + after
+		more := true
+		err := m.run(after, end, func(e fact.Entry) bool {
+			if after++; e.Seq != after {
+				m.fail(fmt.Errorf("fact %d is missing: %w", after, errDamaged))
+				return false
+			}
+			more = yield(e)
+			return more
+		})
+		if err = errors.Join(err, m.err); err != nil || !more {
 			return err
 		}
-	}
-	for more := true; more && after < last; after += window {
-		if more, err = rd.window(cursors, after, min(last, after+window), yield); err != nil {
-			return err
-		}
-		if after > math.MaxInt64-window {
-			break
+		if after < end {
+			return fmt.Errorf("fact %d is missing: %w", after+1, errDamaged)
 		}
 	}
 	return nil
 }
 
-// window yields the facts with after < seq <= last, and reports whether more are wanted.
-func (rd *reader) window(cursors []*cursor, after, last int64, yield func(fact.Entry) bool) (more bool, err error) {
+// merge reads several sources in the order of seq.
+type merge struct {
+	reader
+	cursors []*cursor
+}
+
+func newMerge(ctx context.Context, c *conn, from []source) (*merge, error) {
+	m := &merge{reader: reader{ctx: ctx}, cursors: make([]*cursor, len(from))}
+	var err error
+	if m.names, err = newDictionary(c); err != nil {
+		return nil, err
+	}
+	for i, s := range from {
+		if m.cursors[i], err = newCursor(c, s); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// run yields the facts with after < seq <= last, until yield returns false.
+func (m *merge) run(after, last int64, yield func(fact.Entry) bool) error {
 	defer func() {
-		for _, c := range cursors {
-			err = errors.Join(err, c.end())
+		for _, c := range m.cursors {
+			c.end()
 		}
 	}()
-	for _, c := range cursors {
-		if err := c.begin(rd.ctx, after, last); err != nil {
-			return false, err
+	for _, c := range m.cursors {
+		if err := c.begin(m.ctx, after, last); err != nil {
+			return err
 		}
 	}
 	for n := 0; ; n++ {
-		if n%256 == 0 && rd.ctx.Err() != nil {
-			return false, rd.ctx.Err()
+		if n%256 == 0 && m.ctx.Err() != nil {
+			return m.ctx.Err()
 		}
-		next := cursors[0]
-		for _, c := range cursors[1:] {
+		next := m.cursors[0]
+		for _, c := range m.cursors[1:] {
 			if c.seq < next.seq {
 				next = c
 			}
 		}
 		if next.seq == math.MaxInt64 {
-			return true, nil
+			return m.complete()
 		}
-		e := fact.Entry{Seq: next.seq, Fact: next.source.make(rd, next.rows, next.parts)}
-		if err := errors.Join(rd.err, next.rows.err); err != nil {
-			return false, fmt.Errorf("fact %d: %w", e.Seq, err)
+		e := fact.Entry{Seq: next.seq, Fact: next.source.make(&m.reader, next.rows, next.parts)}
+		if err := errors.Join(m.err, next.rows.err); err != nil {
+			return fmt.Errorf("fact %d: %w", e.Seq, err)
 		}
 		if !yield(e) {
-			return false, nil
+			return nil
 		}
 		if err := next.advance(); err != nil {
-			return false, err
+			return err
 		}
 	}
+}
+
+// complete reports parts that belong to no fact.
+func (m *merge) complete() error {
+	for _, c := range m.cursors {
+		if c.parts != nil && c.parts.err == nil && !c.parts.done {
+			return fmt.Errorf("fact %d has parts and no row of its own: %w", c.parts.int(0), errDamaged)
+		}
+	}
+	return nil
 }
 
 // cursor is a place in one source.
@@ -147,7 +182,7 @@ type cursor struct {
 	seq                  int64 // of the row the cursor is on; MaxInt64 at the end
 }
 
-func newCursor(c conn, s source) (*cursor, error) {
+func newCursor(c *conn, s source) (*cursor, error) {
 	cur := &cursor{source: s}
 	var err error
 	if cur.queryStmt, err = c.prepare(s.query); err == nil && s.parts != "" {
@@ -177,15 +212,13 @@ func (c *cursor) advance() error {
 	return c.rows.err
 }
 
-func (c *cursor) end() error {
-	var err error
+func (c *cursor) end() {
 	for _, r := range []*rows{c.rows, c.parts} {
 		if r != nil {
-			err = errors.Join(err, r.r.Close())
+			r.close()
 		}
 	}
 	c.rows, c.parts = nil, nil
-	return err
 }
 
 func (rd *reader) fail(err error) {
@@ -250,7 +283,11 @@ func (rd *reader) settled(r, parts *rows) fact.Fact {
 
 // eachPart visits the parts of the fact that r is on.
 func (rd *reader) eachPart(r, parts *rows, fn func()) {
-	for !parts.done && parts.err == nil && rd.err == nil && parts.int(0) == r.int(0) {
+	for !parts.done && parts.err == nil && rd.err == nil && parts.int(0) <= r.int(0) {
+		if parts.int(0) < r.int(0) {
+			rd.fail(fmt.Errorf("fact %d has parts and no row of its own: %w", parts.int(0), errDamaged))
+			return
+		}
 		fn()
 		parts.next()
 	}

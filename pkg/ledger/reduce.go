@@ -180,19 +180,16 @@ func (c *cache) forgetIn(pages map[memory.ID]*page, key memory.ID, r memory.Rang
 	}
 }
 
-// reduce leaves of a sweep's observations those that say something new, in place.
+// reduce leaves of a sweep's observations those that say something new. What the caller holds stays as it is: a batch
+// that failed may be written again.
 func (c *cache) reduce(s *fact.Sweep) {
-	kept := s.Observations[:0]
+	var kept []memory.Observation
 	for i := range s.Observations {
 		if c.note(&s.Observations[i]) {
 			kept = append(kept, s.Observations[i])
 		}
 	}
-	clear(s.Observations[len(kept):]) // let go of their strings
 	s.Observations = kept
-	if len(kept) == 0 {
-		s.Observations = nil
-	}
 }
 
 // undo forgets what a sweep that was not recorded had put in.

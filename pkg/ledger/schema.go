@@ -17,7 +17,7 @@ var migrations embed.FS
 const applicationID = 0x416d6e65
 
 // identify gives the version of a ledger; 0 for an empty database. Any other file is refused.
-func identify(ctx context.Context, c conn) (version int64, err error) {
+func identify(ctx context.Context, c *conn) (version int64, err error) {
 	app, err := c.number(ctx, "PRAGMA application_id")
 	if err != nil {
 		return 0, err
@@ -49,7 +49,7 @@ func newestVersion() (int64, error) {
 }
 
 // migrate brings the file to the newest version, each step in a transaction of its own.
-func migrate(ctx context.Context, c conn, version int64) error {
+func migrate(ctx context.Context, c *conn, version int64) error {
 	newest, err := newestVersion()
 	if err != nil {
 		return err

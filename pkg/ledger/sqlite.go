@@ -14,36 +14,51 @@ import (
 
 // conn is one connection, used by one goroutine at a time. It stands on the driver and not on database/sql, whose
 // conversions and locks cost a fifth of the time of both the writer and the reader.
-type conn struct{ driver.Conn }
+type conn struct {
+	driver.Conn
+	kept []*stmt
+}
 
 // connect opens path with the given URI parameters.
-func connect(ctx context.Context, path string, params ...string) (conn, error) {
+func connect(ctx context.Context, path string, params ...string) (*conn, error) {
 	escaped := strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
 	params = append(params, "_pragma=busy_timeout(5000)", "_pragma=trusted_schema(0)")
 	c, err := sqlite.NewConnector("file:" + escaped + "?" + strings.Join(params, "&"))
 	if err != nil {
-		return conn{}, err
+		return nil, err
 	}
 	d, err := c.Connect(ctx)
-	return conn{d}, err
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: d}, nil
+}
+
+// Close also closes what prepare gave: SQLite keeps a file open for as long as a statement of it lives.
+func (c *conn) Close() error {
+	var err error
+	for _, s := range c.kept {
+		err = errors.Join(err, s.Close())
+	}
+	return errors.Join(err, c.Conn.Close())
 }
 
 // exec runs SQL without parameters: one statement or several.
-func (c conn) exec(ctx context.Context, query string) error {
+func (c *conn) exec(ctx context.Context, query string) error {
 	_, err := c.Conn.(driver.ExecerContext).ExecContext(ctx, query, nil)
 	return err
 }
 
 // number runs a query that gives one integer; NULL is 0.
-func (c conn) number(ctx context.Context, query string) (int64, error) {
+func (c *conn) number(ctx context.Context, query string) (int64, error) {
 	var n int64
 	err := c.each(ctx, query, func(r *rows) error { n = r.int(0); return nil })
 	return n, err
 }
 
 // each runs a query and calls fn on each of its rows.
-func (c conn) each(ctx context.Context, query string, fn func(*rows) error) error {
-	s, err := c.prepare(query)
+func (c *conn) each(ctx context.Context, query string, fn func(*rows) error) error {
+	s, err := c.compile(query)
 	if err != nil {
 		return err
 	}
@@ -61,7 +76,16 @@ func (c conn) each(ctx context.Context, query string, fn func(*rows) error) erro
 	return r.err
 }
 
-func (c conn) prepare(query string) (*stmt, error) {
+// prepare gives a statement that lives as long as the connection.
+func (c *conn) prepare(query string) (*stmt, error) {
+	s, err := c.compile(query)
+	if err == nil {
+		c.kept = append(c.kept, s)
+	}
+	return s, err
+}
+
+func (c *conn) compile(query string) (*stmt, error) {
 	s, err := c.Conn.Prepare(query)
 	if err != nil {
 		return nil, err
@@ -97,7 +121,7 @@ type inserter struct {
 
 const perInsert = 16
 
-func (c conn) inserter(table string, columns int) (*inserter, error) {
+func (c *conn) inserter(table string, columns int) (*inserter, error) {
 	row := "(?" + strings.Repeat(",?", columns-1) + ")"
 	into := "INSERT INTO " + table + " VALUES " + row
 	one, err := c.prepare(into)

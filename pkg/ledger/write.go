@@ -71,7 +71,7 @@ func prepareSweep(s fact.Sweep) (fact.Sweep, error) {
 
 // writer holds the statements and what must be known to write. Only the committer uses it.
 type writer struct {
-	conn
+	*conn
 	seq   int64 // the last one that is durable
 	names names
 	cache *cache
@@ -81,7 +81,7 @@ type writer struct {
 	memory, settled, level, sweep, observation, judged, generic *inserter
 }
 
-func newWriter(ctx context.Context, c conn) (*writer, error) {
+func newWriter(ctx context.Context, c *conn) (*writer, error) {
 	w := &writer{conn: c, cache: newCache()}
 	for s, query := range map[**stmt]string{
 		&w.begin: "BEGIN IMMEDIATE", &w.commit: "COMMIT",

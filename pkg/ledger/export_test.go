@@ -1,0 +1,41 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+)
+
+// LimitPages makes the file full at n pages; 0: as it stands. No append may be under way.
+func (l *Ledger) LimitPages(ctx context.Context, n int64) error {
+	if n == 0 {
+		var err error
+		if n, err = l.writer.number(ctx, "PRAGMA page_count"); err != nil {
+			return err
+		}
+	}
+	return l.writer.conn.exec(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", n))
+}
+
+// Pragma runs one PRAGMA on the file at path.
+func Pragma(ctx context.Context, path, pragma string) error {
+	c, err := connect(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.exec(ctx, "PRAGMA "+pragma)
+}
+
+// Rows gives the rows of a query as text.
+func (l *Ledger) Rows(ctx context.Context, query string) ([]string, error) {
+	var list []string
+	err := l.query(ctx, query, func(r *rows) error { list = append(list, fmt.Sprint(r.cols)); return nil })
+	return list, err
+}
+
+// Waiting counts the appends that no transaction has taken yet.
+func (l *Ledger) Waiting() int {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	return len(l.queue.waiting)
+}
