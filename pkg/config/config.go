@@ -95,9 +95,9 @@ type Login struct {
 
 // Browser says which browser the driver `browser` starts, and how.
 type Browser struct {
-	Executable string `yaml:"executable,omitempty" path:"true"` // empty: the first Chromium that is found
-	Headless   bool   `yaml:"headless,omitempty" default:"true"`
-	Sandbox    bool   `yaml:"sandbox,omitempty" default:"true"` // false where the system has no user namespaces, or for root
+	Executable string   `yaml:"executable,omitempty" path:"true"` // empty: the first Chromium that is found
+	Headless   bool     `yaml:"headless,omitempty" default:"true"`
+	Args       []string `yaml:"args,omitempty"` // further flags of Chromium
 }
 
 // View is a place where a memory can be looked for. Only the settings of its own kind are set.

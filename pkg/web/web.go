@@ -42,8 +42,9 @@ const (
 
 // Server serves one Config. Use New.
 type Server struct {
-	handler http.Handler
-	log     *zap.Logger
+	handler       http.Handler
+	log           *zap.Logger
+	headerTimeout time.Duration
 }
 
 // New makes a server; nothing listens yet.
@@ -63,15 +64,15 @@ func New(cfg Config) *Server {
 	mux.Handle("GET /healthz", probe(cfg.Healthy))
 	mux.Handle("GET /readyz", probe(cfg.Ready))
 	mux.HandleFunc("GET /{$}", index)
-	return &Server{handler: guard(mux), log: log}
+	return &Server{handler: guard(mux), log: log, headerTimeout: headerTimeout}
 }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // Listen opens the address, host:port, so that an address that cannot be had ends the start and not the run.
-func Listen(ctx context.Context, address string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+func Listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
 	switch {
 	case err == nil:
 		return l, nil
@@ -89,7 +90,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // no error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		Handler: s, ReadHeaderTimeout: s.headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: zap.NewStdLog(s.log),
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
