@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -87,7 +88,7 @@ func (v *View) Find(ctx context.Context, ms []memory.Memory) ([]memory.Observati
 	}
 }
 
-func (v *View) find(ctx context.Context, ms []memory.Memory, attempt int) (_ []memory.Observation, err error) {
+func (v *View) find(ctx context.Context, ms []memory.Memory, attempt int) ([]memory.Observation, error) {
 	way, err := v.probe.look(v.cfg.Path, attempt)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", v.cfg.Path, err)
@@ -99,32 +100,29 @@ func (v *View) find(ctx context.Context, ms []memory.Memory, attempt int) (_ []m
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 
-	m := view.NewMatcher(ms, view.Options{View: v.cfg.Name, Clock: v.cfg.Clock, Match: v.cfg.Match, Rig: isRig})
-	moved := make(chan struct{}, 1)
-	read := func(ctx context.Context, r *view.Reading) error {
-		err := v.read(ctx, db, r)
-		if isMoved(err) {
-			select {
-			case moved <- struct{}{}:
-			default:
-			}
-		}
-		return err
-	}
 	// The first read of a connection finds out whether this is a readable database at all.
 	var version int
 	if err := db.QueryRowContext(ctx, "PRAGMA schema_version").Scan(&version); err != nil {
-		if isMoved(err) || way.moved() {
+		if isMoved(err, attempt) || v.probe.moved(way, attempt) {
 			return nil, errMoved
 		}
 		return nil, v.explain(ctx, err)
+	}
+	var moved atomic.Bool
+	m := view.NewMatcher(ms, view.Options{View: v.cfg.Name, Clock: v.cfg.Clock, Match: v.cfg.Match, Rig: isRig})
+	read := func(ctx context.Context, r *view.Reading) error {
+		err := v.read(ctx, db, r)
+		if err != nil && (isMoved(err, attempt) || v.probe.moved(way, attempt)) {
+			moved.Store(true)
+		}
+		return err
 	}
 	if v.perUser {
 		m.Each(ctx, 1, read)
 	} else {
 		m.All(ctx, read)
 	}
-	if len(moved) > 0 || way.moved() {
+	if moved.Load() || way.still != nil && v.probe.moved(way, attempt) {
 		return nil, errMoved
 	}
 	return m.Observations(ctx), nil
@@ -204,11 +202,13 @@ func code(err error) int {
 	return 0
 }
 
-// isMoved tells the errors of a read-only WAL index: it cannot be used as it stands, since nobody keeps it, or its
-// keeper is just recovering it.
-func isMoved(err error) bool {
+// isMoved tells the errors that a WAL gives while its app starts or ends: its index cannot be used as it stands, since
+// nobody keeps it or its keeper is just recovering it; or a file was there when we looked and gone when SQLite did. The
+// last can also be there to stay, so it is not tried for ever.
+func isMoved(err error, attempt int) bool {
 	c := code(err)
-	return c == lib.SQLITE_READONLY_CANTINIT || c == lib.SQLITE_READONLY_RECOVERY
+	return c == lib.SQLITE_READONLY_CANTINIT || c == lib.SQLITE_READONLY_RECOVERY ||
+		c&0xff == lib.SQLITE_CANTOPEN && attempt < tries
 }
 
 func isRig(err error) bool {

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,7 +55,7 @@ func (s *store) start(t testing.TB) {
 	if s.app != nil {
 		return
 	}
-	app, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23", " ", "%20").Replace(s.path)+"?_pragma=busy_timeout(5000)&_pragma=journal_mode("+s.journal+")")
+	app, err := sql.Open("sqlite", "file:"+strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23", " ", "%20").Replace(s.path)+"?_pragma=busy_timeout(5000)&_pragma=synchronous(OFF)&_pragma=journal_mode("+s.journal+")")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,12 +187,13 @@ func TestWriter(t *testing.T) {
 	}
 	s := &store{path: path, journal: os.Getenv("SQLITE_TEST_JOURNAL")}
 	s.start(t)
-	s.exec(t, "PRAGMA wal_autocheckpoint = 0")
-	if os.Getenv("SQLITE_TEST_OPEN_TRANSACTION") != "" {
+	switch {
+	case os.Getenv("SQLITE_TEST_SCHEMA") != "":
+	case os.Getenv("SQLITE_TEST_OPEN_TRANSACTION") != "":
 		// A cache of no pages, so that the transaction reaches the file before its end.
 		s.exec(t, "PRAGMA cache_size = 1")
 		s.exec(t, "BEGIN")
-	} else {
+	default:
 		s.exec(t, schema)
 	}
 	var user, text string
@@ -201,13 +204,17 @@ func TestWriter(t *testing.T) {
 			}
 			t.Fatal(err)
 		}
+		s.start(t)
 		s.exec(t, "INSERT INTO chat_memory (user_id, content) VALUES (?, ?)", user, text)
+		if os.Getenv("SQLITE_TEST_BRIEF") != "" {
+			s.stop(t)
+		}
 		fmt.Println("stored", text)
 	}
 }
 
 // startWriter starts the app, and gives a function that lets it store one text, and one that kills it.
-func startWriter(t *testing.T, path, journal string, env ...string) (put func(user, text string), kill func()) {
+func startWriter(t *testing.T, path, journal string, env ...string) (put func(user, text string) error, kill func()) {
 	t.Helper()
 	cmd := exec.Command(must(os.Executable()), "-test.run=^TestWriter$")
 	cmd.Env = append(append(os.Environ(), env...), "SQLITE_TEST_WRITER="+path, "SQLITE_TEST_JOURNAL="+journal)
@@ -219,27 +226,22 @@ func startWriter(t *testing.T, path, journal string, env ...string) (put func(us
 		_ = cmd.Wait() // says that it was killed
 	})
 	t.Cleanup(kill)
-	return func(user, text string) {
-		t.Helper()
+	return func(user, text string) error {
 		fmt.Fprintln(in, user, text)
 		var stored, got string
 		if _, err := fmt.Fscanln(out, &stored, &got); err != nil || stored != "stored" || got != text {
-			t.Fatalf("the app says %q %q: %v", stored, got, err)
+			return fmt.Errorf("the app says %q %q: %w", stored, got, err)
 		}
+		return nil
 	}, kill
 }
 
-// files gives the content of every file of the directory, except of -shm files, which hold no data and in which every
-// reader leaves its mark.
+// files gives the content of every file of the directory.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	for _, e := range must(os.ReadDir(dir)) {
-		b := must(os.ReadFile(filepath.Join(dir, e.Name())))
-		if strings.HasSuffix(e.Name(), "-shm") {
-			b = nil
-		}
-		got[e.Name()] = string(b)
+		got[e.Name()] = string(must(os.ReadFile(filepath.Join(dir, e.Name()))))
 	}
 	return got
 }
@@ -289,13 +291,13 @@ func TestKilledWriter(t *testing.T) {
 			v := sqlite.New(sqlite.Config{Name: "sqlite", Path: path, Query: perUser, Clock: clock.System()})
 			defer v.Close()
 			ms := memories(4)
-			put("ann", ms[0].Text)
+			check(t, put("ann", ms[0].Text))
 			want := []memory.State{memory.Present, memory.Absent, memory.Absent, memory.Absent}
 			if got := states(t, v, ms); !slices.Equal(got, want) {
 				t.Errorf("beside the app: %v, want %v", got, want)
 			}
-			put("ann", ms[1].Text)
-			put("bob", ms[2].Text)
+			check(t, put("ann", ms[1].Text))
+			check(t, put("bob", ms[2].Text))
 			kill()
 			before := files(t, dir)
 			want[1] = memory.Present
@@ -314,6 +316,146 @@ func TestKilledWriter(t *testing.T) {
 	}
 }
 
+// TestRestlessApp: whatever the app does to its file, the view sees all that was stored before the read began, nothing
+// that was not, and leaves nothing behind.
+func TestRestlessApp(t *testing.T) {
+	const seed = 7
+	for _, journal := range []string{"WAL", "DELETE"} {
+		t.Run(journal, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 0))
+			s := newStore(t, journal, perUser, false)
+			v := s.Open(t)
+			defer v.Close()
+			ms := memories(120)
+			want := slices.Repeat([]memory.State{memory.Absent}, len(ms))
+			for i, m := range ms {
+				s.Put(t, m.User, m.Text)
+				want[i] = memory.Present
+				did := "nothing"
+				switch rnd.IntN(7) {
+				case 0:
+					did = "ended"
+					s.stop(t)
+				case 1:
+					did = "checkpoint"
+					s.exec(t, "PRAGMA wal_checkpoint(TRUNCATE)")
+				case 2:
+					did = "passive checkpoint"
+					s.exec(t, "PRAGMA wal_checkpoint(PASSIVE)")
+				case 3:
+					did = "vacuum"
+					s.exec(t, "VACUUM")
+				case 4:
+					did = "delete"
+					n := rnd.IntN(i + 1)
+					s.Delete(t, ms[n].User, ms[n].Text)
+					want[n] = memory.Absent
+				}
+				if got := states(t, v, ms); !slices.Equal(got, want) {
+					t.Fatalf("seed %d, after memory %d (then: %s): got %v, want %v", seed, i, did, got, want)
+				}
+				if did == "ended" {
+					if got := names(files(t, filepath.Dir(s.path))); len(got) != 1 {
+						t.Fatalf("seed %d, after memory %d: the folder holds %v, want the database alone", seed, i, got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestBesideWriter: the view reads while another process starts, writes and ends again and again, and never misses
+// what that process had stored before.
+func TestBesideWriter(t *testing.T) {
+	for _, journal := range []string{"WAL", "DELETE"} {
+		for _, env := range []string{"", "SQLITE_TEST_BRIEF=1"} {
+			t.Run(journal+" "+env, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "app.db")
+				put, _ := startWriter(t, path, journal, env)
+				v := sqlite.New(sqlite.Config{Name: "sqlite", Path: path, Query: perUser, Clock: clock.System()})
+				defer v.Close()
+				ms := memories(60)
+				check(t, put("ann", ms[0].Text))
+				var stored atomic.Int64
+				stored.Store(1)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					for _, m := range ms[1:] {
+						if err := put("ann", m.Text); err != nil {
+							t.Error(err)
+							return
+						}
+						stored.Add(1)
+					}
+				}()
+				finds := 0
+				for running := true; running; finds++ {
+					select {
+					case <-done:
+						running = false
+					default:
+					}
+					n := int(stored.Load())
+					for i, state := range states(t, v, ms[:n]) {
+						if state != memory.Present {
+							t.Fatalf("memory %d of %d is %s", i, n, state)
+						}
+					}
+				}
+				t.Logf("%d finds", finds)
+			})
+		}
+	}
+}
+
+// TestUnreadWAL: in the index of an app that has written and never read no reader has left a mark that ours could join.
+func TestUnreadWAL(t *testing.T) {
+	s := newStore(t, "WAL", perUser, true)
+	ms := memories(1)
+	put, _ := startWriter(t, s.path, "WAL", "SQLITE_TEST_SCHEMA=there")
+	check(t, put("ann", ms[0].Text))
+	v := s.Open(t)
+	defer v.Close()
+	if got := states(t, v, ms); got[0] != memory.Present {
+		t.Errorf("%v, want present", got)
+	}
+}
+
+// startled is a clock that does something at its n-th look.
+type startled struct {
+	memory.Clock
+	n  atomic.Int32
+	do func()
+}
+
+func (s *startled) Now() memory.Instant {
+	if s.n.Add(-1) == 0 {
+		s.do()
+	}
+	return s.Clock.Now()
+}
+
+// TestChangedMeanwhile: what was read without locks counts only if the app let the file alone meanwhile. Here it starts,
+// writes and ends right after the records were read.
+func TestChangedMeanwhile(t *testing.T) {
+	s := newStore(t, "WAL", perUser, true)
+	ms := memories(2)
+	s.Put(t, "ann", ms[0].Text)
+	c := &startled{Clock: clock.System(), do: func() {
+		s.Put(t, "ann", ms[1].Text)
+		// Not just now, so that it is the change that shows and not how new it is.
+		then := time.Now().Add(-time.Hour)
+		check(t, os.Chtimes(s.path, then, then))
+	}}
+	c.n.Store(2) // the end of the read
+	v := sqlite.New(sqlite.Config{Name: "sqlite", Path: s.path, Query: perUser, Clock: c})
+	defer v.Close()
+	if got := states(t, v, ms); got[0] != memory.Present || got[1] != memory.Present {
+		t.Errorf("%v, want both present: the read was not begun anew", got)
+	}
+}
+
 // TestHotJournal: an app that died within a transaction leaves pages in its file that count for nothing. Only a
 // recovery may roll them back, and reading is none.
 func TestHotJournal(t *testing.T) {
@@ -324,9 +466,9 @@ func TestHotJournal(t *testing.T) {
 	s.stop(t)
 	put, kill := startWriter(t, s.path, "DELETE", "SQLITE_TEST_OPEN_TRANSACTION=1")
 	ms := memories(1)
-	put("ann", ms[0].Text)
+	check(t, put("ann", ms[0].Text))
 	for range 40 {
-		put("ann", strings.Repeat("x", 3000))
+		check(t, put("ann", strings.Repeat("x", 3000)))
 	}
 	kill()
 	before := files(t, dir)

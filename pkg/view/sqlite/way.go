@@ -17,9 +17,7 @@ import (
 //
 //   - Rollback mode: mode=ro, with SQLite's locks.
 //   - WAL mode, -wal and -shm there (the app runs, or was killed): mode=ro and readonly_shm=1, with which SQLite uses a
-//     living app's index and, where the app is dead, builds one of its own in memory. An index in which no reader has
-//     left a mark yet cannot be joined without writing one: then, at the next attempt, mode=ro alone, in which our
-//     reader takes part in the WAL protocol as any other process would.
+//     living app's index and, where the app is dead, builds one of its own in memory.
 //   - WAL mode, no -wal (the app ended well): immutable=1, that is without locks; what was read counts only if the
 //     files are the same afterwards.
 type way struct {
@@ -28,19 +26,17 @@ type way struct {
 	still  fs.FileInfo // for a read without locks: how the file looked before
 }
 
+// dsn lets the context and not SQLite end the wait for a lock, so that the reason is told.
 func (w way) dsn(timeout time.Duration) string {
-	return fmt.Sprintf("file:%s?%s&_pragma=busy_timeout(%d)&_pragma=query_only(1)", (&url.URL{Path: w.path}).EscapedPath(), w.params, timeout.Milliseconds())
+	return fmt.Sprintf("file:%s?%s&_pragma=busy_timeout(%d)&_pragma=query_only(1)", (&url.URL{Path: w.path}).EscapedPath(), w.params, (timeout + time.Second).Milliseconds())
 }
 
-// moved reports whether a read without locks may have been disturbed.
-func (w way) moved() bool {
-	if w.still == nil {
-		return false
-	}
-	now, err := os.Stat(w.path)
-	return err != nil || !os.SameFile(w.still, now) || w.still.Size() != now.Size() ||
-		!w.still.ModTime().Equal(now.ModTime()) || size(w.path+"-wal") > 0
-}
+// tries is how often we look again at what an app leaves behind only for a moment while it starts or ends.
+const tries = 20
+
+// tick is more than the step of any file system's clock that is in use with a database. A file that was written within
+// it could be written again without looking any different.
+const tick = 20 * time.Millisecond
 
 // probe looks at the database file's header. It keeps the file open from one look to the next: closing any descriptor
 // of a file gives up all POSIX locks that this process holds on it (fcntl(2)), and with them those of a read in
@@ -72,15 +68,28 @@ func (p *probe) look(path string, attempt int) (way, error) {
 	switch {
 	case !wal:
 		return way{path: path, params: "mode=ro"}, nil
+	case (hasWAL < 0 || hasWAL == 0 && hasIndex < 0) && time.Since(info.ModTime()) < tick && attempt < tries:
+		return way{}, errMoved
 	case hasWAL < 0, hasWAL == 0 && hasIndex < 0:
 		return way{path: path, params: "mode=ro&immutable=1", still: info}, nil
+	case hasIndex < 0 && attempt < tries:
+		return way{}, errMoved // an app that ends takes one file after the other
 	case hasIndex < 0:
 		return way{}, errors.New("it has a -wal file without a -shm file, which cannot be read without altering it — fix: start the app, which recovers it")
-	case attempt == 0:
-		return way{path: path, params: "mode=ro&readonly_shm=1"}, nil
 	default:
-		return way{path: path, params: "mode=ro"}, nil
+		return way{path: path, params: "mode=ro&readonly_shm=1"}, nil
 	}
+}
+
+// moved reports whether the file can no longer be opened the same way. After a read without locks, it also reports
+// whether the file may have changed meanwhile.
+func (p *probe) moved(was way, attempt int) bool {
+	now, err := p.look(was.path, attempt)
+	if err != nil || now.params != was.params {
+		return true
+	}
+	return was.still != nil && (!os.SameFile(was.still, now.still) || was.still.Size() != now.still.Size() ||
+		!was.still.ModTime().Equal(now.still.ModTime()))
 }
 
 // isWAL reports whether the header says that the file is in WAL mode (https://sqlite.org/fileformat.html#the_database_header).
