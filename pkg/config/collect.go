@@ -103,7 +103,7 @@ func (l *loader) free(n ast.Node, path string) any {
 	switch x := n.(type) {
 	case *ast.NullNode:
 		return nil
-	case *ast.MappingNode, *ast.MappingValueNode:
+	case *ast.MappingNode:
 		out := make(map[string]any)
 		l.each(n, path, nil, func(key, path string, value ast.Node) { out[key] = l.free(value, path) })
 		return out

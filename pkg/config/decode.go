@@ -67,13 +67,8 @@ func join(path, key string) string {
 
 // placeOf gives where a node begins.
 func placeOf(n ast.Node) place {
-	switch m := n.(type) {
-	case *ast.MappingNode:
-		if !m.IsFlowStyle && len(m.Values) > 0 {
-			return placeOf(m.Values[0].Key)
-		}
-	case *ast.MappingValueNode:
-		return placeOf(m.Key)
+	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
+		return placeOf(m.Values[0].Key)
 	}
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		return place{t.Position.Line, t.Position.Column}
@@ -83,11 +78,8 @@ func placeOf(n ast.Node) place {
 
 // pairs gives the entries of a mapping; ok is false for any other node.
 func pairs(n ast.Node) (entries []*ast.MappingValueNode, ok bool) {
-	switch m := n.(type) {
-	case *ast.MappingNode:
+	if m, ok := n.(*ast.MappingNode); ok {
 		return m.Values, true
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{m}, true
 	}
 	return nil, false
 }
@@ -148,7 +140,7 @@ func (l *loader) wrong(n ast.Node, path string, t reflect.Type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
 		l.fail(path, "anchors, aliases and tags are not read here", "write the value out")
 		return
-	case *ast.MappingNode, *ast.MappingValueNode:
+	case *ast.MappingNode:
 		have = "a mapping"
 		if want == "a list" {
 			fix = `write a list: put "- " before each item`

@@ -97,8 +97,6 @@ type fileError struct {
 	cause error
 }
 
-func (e fileError) Unwrap() error { return e.cause }
-
 // logins reads an accounts file: a name and a password a line.
 func (l *loader) logins(path, name string, users int) []Login {
 	data, err := readFile(name)

@@ -28,9 +28,6 @@ func (s Secret) Reveal() string {
 // IsSet reports whether there is a text at all.
 func (s Secret) IsSet() bool { return s.value != nil }
 
-// IsZero leaves an unset secret out of encodings that omit zero values.
-func (s Secret) IsZero() bool { return s.value == nil }
-
 func (s Secret) String() string {
 	if s.value == nil {
 		return ""
@@ -38,8 +35,7 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// GoString, Format and the marshallers say what String says, whatever the verb or the encoder.
-func (s Secret) GoString() string             { return s.String() }
+// Format and the marshallers say what String says, whatever the verb or the encoder.
 func (s Secret) Format(f fmt.State, _ rune)   { fmt.Fprint(f, s.String()) }
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
