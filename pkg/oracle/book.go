@@ -1,0 +1,250 @@
+package oracle
+
+import (
+	"iter"
+	"slices"
+
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// Book folds facts into histories and gives verdicts. It is for one goroutine at a time; whoever shares it holds a
+// mutex around every call. Its size depends on the memories that are not retired, not on how often they were read.
+type Book struct {
+	ctx     Context
+	live    map[memory.ID]*History
+	ids     memory.Set // every memory ever begun
+	retired retired
+	cycles  map[int]*cycle
+	trouble []ViewTrouble
+	learned []Calibration
+	stake   int // acknowledged memories that nobody has begun to delete, and that are not retired
+	struck  map[FaultKey]int
+	pass    int64
+}
+
+// NewBook gives an empty book.
+func NewBook() *Book {
+	return &Book{
+		ctx: newContext(), live: map[memory.ID]*History{}, cycles: map[int]*cycle{}, struck: map[FaultKey]int{},
+		retired: newRetired(),
+	}
+}
+
+// Context gives what the judge knows beside the memories' own facts. Its Enough may be set before the first Apply.
+func (b *Book) Context() *Context { return &b.ctx }
+
+// Apply takes the next fact in. Facts must come in the order of their Seq.
+func (b *Book) Apply(e fact.Entry) {
+	c := &b.ctx
+	switch f := e.Fact.(type) {
+	case fact.Run:
+		b.abandon(f)
+	case fact.Contracts:
+		c.contracts(f)
+	case fact.Cycle:
+		b.cycle(f)
+	case fact.Begun:
+		b.begin(f)
+	case fact.Settled:
+		b.settle(f)
+	case fact.ForgetBegun:
+		b.forget(f)
+	case fact.ForgetSettled:
+		if h := b.live[f.Memory]; h != nil && h.Forget != nil && h.Forget.Outcome == "" {
+			h.Forget.Outcome, h.Forget.Settled = f.Outcome, f.At
+		}
+	case fact.Told:
+		b.report(f.Memory, Report{By: f.By, Detail: f.Detail, At: f.At})
+	case fact.Log:
+		if severe(f.Level) {
+			b.report(f.Memory, Report{By: "log", Detail: f.Line, At: f.At})
+		}
+	case fact.Retired:
+		b.retire(f)
+	case fact.Sweep:
+		b.sweep(f)
+	case fact.Step:
+		b.step(f)
+	case fact.Gate:
+		b.gate(f)
+	case fact.Death:
+		c.died(f)
+	case fact.Gap:
+		c.gap(f)
+	}
+}
+
+// severe reports whether a log level is error or worse.
+func severe(level string) bool {
+	switch level {
+	case "error", "fatal", "panic", "critical", "alert", "emergency":
+		return true
+	}
+	return false
+}
+
+// abandon ends the writes that an earlier daemon left in flight: they are unknown.
+func (b *Book) abandon(f fact.Run) {
+	for _, h := range b.live {
+		if h.Outcome == "" {
+			b.settle(fact.Settled{Memory: h.Memory.ID, Outcome: memory.Unknown, At: f.At})
+		}
+		if h.Forget != nil && h.Forget.Outcome == "" {
+			h.Forget.Outcome, h.Forget.Settled = memory.Unknown, f.At
+		}
+	}
+}
+
+func (b *Book) begin(f fact.Begun) {
+	id := f.Memory.ID
+	if b.ids.Has(id) {
+		return
+	}
+	b.ids = include(b.ids, id)
+	t := b.ctx.current()
+	h := &History{Memory: f.Memory, Begun: f.At, terms: t, Views: make([]View, len(t.Contracts.Contracts))}
+	for i, k := range t.Contracts.Contracts {
+		h.Views[i] = View{Name: k.View, Due: len(f.Memory.Views) == 0 || slices.Contains(f.Memory.Views, k.View)}
+	}
+	u := b.ctx.user(f.Memory.User)
+	h.ord = u.dropped + len(u.writes)
+	u.writes = append(u.writes, write{began: f.At})
+	u.touched = memory.Later(u.touched, f.At)
+	b.live[id] = h
+}
+
+func (b *Book) settle(f fact.Settled) {
+	h := b.live[f.Memory]
+	if h == nil || h.Outcome != "" {
+		return
+	}
+	h.settle(f.Outcome, f.Levels, f.At)
+	b.settled(h)
+}
+
+// settled brings the books of the user up to date with the outcome of a write.
+func (b *Book) settled(h *History) {
+	w := b.ctx.write(h)
+	if h.acknowledged() && w.ack.IsZero() && h.Forget == nil {
+		b.stake++
+	}
+	w.outcome, w.settled, w.ack = h.Outcome, h.Settled, h.Ack.Seen
+}
+
+// write gives the place of a memory among the writes of its user.
+func (c *Context) write(h *History) *write {
+	u := c.users[h.Memory.User]
+	return &u.writes[h.ord-u.dropped]
+}
+
+func (b *Book) forget(f fact.ForgetBegun) {
+	h := b.live[f.Memory]
+	if h == nil || (h.Forget != nil && h.Forget.Outcome == memory.Acknowledged) {
+		return
+	}
+	if h.Forget == nil && h.acknowledged() {
+		b.stake--
+	}
+	h.Forget = &Forget{Begun: f.At}
+	u := b.ctx.user(h.Memory.User)
+	u.touched = memory.Later(u.touched, f.At)
+}
+
+func (b *Book) report(id memory.ID, r Report) {
+	h := b.live[id]
+	if h == nil {
+		return
+	}
+	h.Reports = append(h.Reports, r)
+	if h.Loss != nil {
+		b.review(h, h.LossCycle, r.At)
+	}
+}
+
+func (b *Book) step(f fact.Step) {
+	c := &b.ctx
+	i := c.step(f)
+	for k := range f.Before {
+		c.reading(&f.Before[k], f.At)
+	}
+	for k := range f.After {
+		c.reading(&f.After[k], f.At)
+	}
+	cy := b.at(i.plan.Cycle)
+	switch f.Name {
+	case fact.StepPlanned:
+		cy.injections = append(cy.injections, i)
+	case fact.StepFiring:
+		if !i.plan.DryRun && !slices.Contains(cy.injections, i) {
+			cy.injections = append(cy.injections, i)
+		}
+		if cy.stake == 0 {
+			cy.stake = b.stake
+		}
+	case fact.StepInjected:
+		b.struck[FaultKey{i.plan.Kind, i.name()}]++
+	}
+}
+
+func (b *Book) gate(f fact.Gate) {
+	for k := range f.Services {
+		b.ctx.reading(&f.Services[k], f.At)
+	}
+	b.at(f.Cycle).read(f)
+}
+
+// Verdict gives the verdict of a memory at the instant now; ok is false for a memory that was never begun.
+func (b *Book) Verdict(id memory.ID, now memory.Instant) (v memory.Verdict, ok bool) {
+	if h := b.live[id]; h != nil {
+		return Judge(h, &b.ctx, now), true
+	}
+	return b.retired.verdict(id)
+}
+
+// All gives the verdict of every memory ever begun, by rising id.
+func (b *Book) All(now memory.Instant) iter.Seq2[memory.ID, memory.Verdict] {
+	return func(yield func(memory.ID, memory.Verdict) bool) {
+		for id := range each(b.ids) {
+			if v, ok := b.Verdict(id, now); ok && !yield(id, v) {
+				return
+			}
+		}
+	}
+}
+
+// History gives what is known of a memory, read-only; ok is false for one that was never begun or is retired.
+func (b *Book) History(id memory.ID) (h *History, ok bool) {
+	h, ok = b.live[id]
+	return h, ok
+}
+
+// Open gives, by view, the memories whose verdict another reading of that view could still change; of the memories ids,
+// or of all when none are given. It ends a polling: nothing is open when the map is empty.
+func (b *Book) Open(now memory.Instant, ids ...memory.ID) map[string][]memory.ID {
+	open := map[string][]memory.ID{}
+	look := func(id memory.ID) {
+		h := b.live[id]
+		if h == nil {
+			return
+		}
+		s := survey(h, &b.ctx, now)
+		if !s.open {
+			return
+		}
+		for i := range s.n {
+			if s.reads[i] {
+				open[h.Views[i].Name] = append(open[h.Views[i].Name], id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		for id := range each(b.ids) {
+			look(id)
+		}
+	}
+	for _, id := range ids {
+		look(id)
+	}
+	return open
+}

@@ -1,0 +1,289 @@
+package oracle
+
+import (
+	"slices"
+	"time"
+
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// sweep folds one reading of one view. Members of Read without an observation were read again and looked as before.
+func (b *Book) sweep(f fact.Sweep) {
+	c := &b.ctx
+	c.reading(f.Before, f.Began)
+	c.reading(f.After, f.Ended)
+	proven := f.Complete && f.Error == "" && sound(f.Before, f.After)
+	if k := c.contract(f.View); proven && k != nil && f.After == nil {
+		c.healthy(serviceOf(k), f.Ended) // nobody else asks whether it answers; it has just answered
+	}
+	b.pass++
+	rows := make([]*History, len(f.Observations))
+	beside := map[string]int{} // memories of each user that this sweep found
+	for i := range f.Observations {
+		o := &f.Observations[i]
+		if o.View == "" {
+			o.View = f.View
+		}
+		h := b.live[o.Memory]
+		if h == nil {
+			continue
+		}
+		rows[i] = h
+		h.Views[h.view(o.View)].pass = b.pass
+		if o.State.Here() {
+			beside[h.Memory.User]++
+		}
+	}
+	var again []*History
+	for id := range each(f.Read) {
+		h := b.live[id]
+		if h == nil {
+			continue
+		}
+		if v := &h.Views[h.view(f.View)]; v.pass != b.pass && v.raw.State != "" {
+			again = append(again, h)
+			if v.raw.State.Here() {
+				beside[h.Memory.User]++
+			}
+		}
+	}
+	r := Read{f.Began, f.Ended}
+	for i, h := range rows {
+		if h != nil {
+			o := f.Observations[i]
+			o.Siblings = max(o.Siblings, beside[h.Memory.User])
+			b.fold(h, o, bounds(o, r), proven, o.TTL)
+		}
+	}
+	for _, h := range again {
+		o := h.Views[h.view(f.View)].raw
+		o.Siblings = max(o.Siblings, beside[h.Memory.User])
+		b.fold(h, o, r, proven, 0)
+	}
+	if f.View == viewAnswer {
+		b.asked(f, rows, again)
+	}
+	for _, h := range rows {
+		if h != nil && h.watch {
+			b.review(h, f.Cycle, f.Ended)
+		}
+	}
+	for _, h := range again {
+		if h.watch {
+			b.review(h, f.Cycle, f.Ended)
+		}
+	}
+}
+
+// sound reports whether the service was healthy before and after, and the same.
+func sound(before, after *fact.Health) bool {
+	if before == nil && after == nil {
+		return true
+	}
+	if before == nil || after == nil || !before.Healthy || !after.Healthy || len(before.Instances) != len(after.Instances) {
+		return false
+	}
+	for _, i := range before.Instances {
+		if !slices.Contains(after.Instances, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// bounds are those of the observation where it has its own.
+func bounds(o memory.Observation, sweep Read) Read {
+	if o.Began.IsZero() || o.Ended.IsZero() {
+		return sweep
+	}
+	return Read{o.Began, o.Ended}
+}
+
+// contract gives the contract in force of a view; nil where it has none.
+func (c *Context) contract(view string) *memory.Contract {
+	t := c.current()
+	if i, ok := t.index[view]; ok {
+		return &t.Contracts.Contracts[i]
+	}
+	return nil
+}
+
+// asked notes the questions: asking writes history.
+func (b *Book) asked(f fact.Sweep, rows, again []*History) {
+	n := map[string]int{}
+	for _, hs := range [][]*History{rows, again} {
+		for _, h := range hs {
+			if h != nil {
+				n[h.Memory.User]++
+			}
+		}
+	}
+	for name, n := range n {
+		u := b.ctx.user(name)
+		u.asked = append(u.asked, asked{f.Ended, n})
+	}
+}
+
+// fold takes one reading of one memory in one view. ttl is the remaining time that this reading saw, in milliseconds; 0
+// where it says nothing about it.
+func (b *Book) fold(h *History, o memory.Observation, r Read, proven bool, ttl int64) {
+	c := &b.ctx
+	n := h.view(o.View)
+	v := &h.Views[n]
+	v.raw = o
+	if o.State == memory.Absent {
+		if why := h.unprovable(r, proven); why != "" {
+			o.State, o.Detail = memory.Unreadable, why
+		}
+	}
+	v.Last, v.State = r, o.State
+	v.tell(o, r)
+	if len(o.Strangers) > 0 {
+		h.Leaked, h.watch = true, true
+	}
+	if !v.Due {
+		return
+	}
+	k := &h.terms.Contracts.Contracts[n]
+	switch {
+	case o.State.Here():
+		if v.Name == viewPage && h.Outcome != "" && !h.acknowledged() {
+			h.acknowledge(Ack{Level: memory.LevelObserved, NotSeen: r.Began, Seen: r.Ended})
+			b.settled(h)
+		}
+		c.found(h, k, v, o, r, time.Duration(ttl)*time.Millisecond)
+	case o.State == memory.Absent:
+		c.missed(h, k, v, o, r)
+	}
+}
+
+// unprovable says why an absence proves nothing; empty when it may.
+func (h *History) unprovable(r Read, proven bool) string {
+	switch {
+	case !proven:
+		return "the read was not complete, or the service was not healthy and the same before and after"
+	case h.Outcome == "":
+		return "the write was still in flight"
+	case h.acknowledged() && r.Began.SameBoot(h.Ack.Seen) && !r.Began.After(h.Ack.Seen):
+		return "the read began before the acknowledgement"
+	}
+	return ""
+}
+
+// found takes a presence.
+func (c *Context) found(h *History, k *memory.Contract, v *View, o memory.Observation, r Read, ttl time.Duration) {
+	if v.FirstHere.None() {
+		v.FirstHere = r
+	}
+	if v.HereSince.None() || v.apart {
+		v.HereSince, v.apart = r, false
+	}
+	v.LastHere = r
+	if ttl != 0 {
+		v.TTL, v.TTLRead = ttl, r
+	}
+	if !h.acknowledged() {
+		return
+	}
+	if v.Absence.Proven() {
+		v.resurfaced = v.resurfaced || (h.Loss != nil && h.Loss.Class != memory.Unsure)
+	} else if v.Absence.Reads > 0 {
+		v.late = true
+		if base, _ := c.base(h.Ack.Seen, k.Service); c.comparable(base, r.Ended) {
+			v.lateness = max(v.lateness, r.Ended.Sub(base))
+		}
+	}
+	v.Absence, v.Empty, v.emptied = Absence{}, false, Read{}
+	v.altered = v.altered || (o.State == memory.Altered && v.Name != viewAnswer)
+	c.learn(h, v, o.Copies)
+	if k.TTL > 0 {
+		v.outlived = v.outlived || c.outlived(h, k, v, ttl, r)
+		v.early = v.early || (ttl > 0 && c.expiresEarly(h, k, ttl, r))
+	}
+	if f := h.Forget; f != nil && f.Outcome == memory.Acknowledged && c.deadlinePassed(k, f.Settled, r.Began) {
+		v.resurfaced = true
+	}
+	h.watch = h.watch || v.altered || v.outlived || v.early || v.resurfaced || v.Copies > 1
+}
+
+// missed takes a proven absence.
+func (c *Context) missed(h *History, k *memory.Contract, v *View, o memory.Observation, r Read) {
+	v.apart = true
+	if !h.acknowledged() {
+		return
+	}
+	if !k.Durable && o.Siblings == 0 {
+		c.emptied(h, k, v, r)
+		return
+	}
+	v.Empty, v.emptied = false, Read{}
+	if c.demands(h, k, v, r.Ended) != must {
+		return
+	}
+	a := &v.Absence
+	if a.Reads == 0 {
+		a.First = r
+	}
+	second := a.Reads > 0 && !r.Began.Before(a.First.Ended)
+	a.Last = r
+	a.Reads++
+	if !c.deadlinePassed(k, h.Ack.Seen, r.Began) {
+		return
+	}
+	if a.Due.None() {
+		a.Due = r
+	}
+	if second && a.Proof.None() {
+		a.Proof, h.watch = r, true
+	}
+}
+
+// emptied takes a reading of a cache that holds nothing of the user: excused. It went early when the record itself had
+// said that it had longer to live, nobody wrote or deleted since, and no fault explains it.
+func (c *Context) emptied(h *History, k *memory.Contract, v *View, r Read) {
+	v.Empty = true
+	if !v.Absence.Proven() {
+		v.Absence = Absence{}
+	}
+	if v.emptied.None() {
+		v.emptied = r
+		return
+	}
+	u := c.users[h.Memory.User]
+	if k.TTL <= 0 || v.TTL <= 0 || v.early || r.Began.Before(v.emptied.Ended) || !u.touched.Before(v.TTLRead.Began) {
+		return
+	}
+	if !c.deadlinePassed(k, h.Ack.Seen, r.Began) || c.demands(h, k, v, r.Ended) != must ||
+		!c.comparable(v.TTLRead.Began, r.Ended) || !r.Ended.Before(v.TTLRead.Began.Add(v.TTL-k.Slack)) {
+		return
+	}
+	if !c.met(window{v.LastHere.Began, v.emptied.Ended}) {
+		v.early, h.watch = true, true
+	}
+}
+
+// review judges a memory of which something was read that may make a loss or a defect, so that each is counted once,
+// in the cycle whose sweep proved it.
+func (b *Book) review(h *History, n int, now memory.Instant) {
+	v := Judge(h, &b.ctx, now)
+	cy := b.at(n)
+	if v.Kind.Loss() {
+		if h.Loss == nil {
+			h.LossCycle = n
+		}
+		h.Loss = &v
+		if counts(&v) && !h.counted {
+			h.counted = true
+			cy.losses++
+			cy.note(&cy.firstLoss, &v)
+		}
+	}
+	for _, d := range v.Defects {
+		if !slices.Contains(h.found, d) {
+			h.found = append(h.found, d)
+			cy.defects++
+			cy.note(&cy.firstDefect, &v)
+		}
+	}
+}
