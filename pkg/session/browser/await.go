@@ -67,7 +67,7 @@ func (s *surface) glob(pattern string) (func(string) bool, error) {
 		return nil, nil
 	}
 	if strings.HasPrefix(pattern, "/") {
-		pattern = strings.TrimSuffix(s.d.cfg.BaseURL, "/") + pattern
+		pattern = strings.TrimSuffix(s.base, "/") + pattern
 	}
 	match, err := session.Glob(pattern)
 	if err != nil {
@@ -86,13 +86,14 @@ func (s *surface) Await(ctx context.Context, any []session.Condition) (session.S
 	if err != nil {
 		return session.Sighting{}, err
 	}
-	over := time.NewTimer(limit)
-	defer over.Stop()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	over, late := timer.C, false
 	firstOnPage := slices.IndexFunc(list, (*awaited).onPage) // -1: nothing to look at
 
 	bodies := map[playwright.Response][]byte{}
 	var looking chan glimpse // of the look under way; nil between looks
-	href, looked := "", false
+	href, looked, ever := "", false, false
 	for {
 		exchanges, changed := s.net.exchanges()
 		found, err := s.decide(ctx, list, exchanges, bodies)
@@ -108,20 +109,26 @@ func (s *surface) Await(ctx context.Context, any []session.Condition) (session.S
 			found.Status, found.RetryAfter = worst(exchanges)
 			return *found, nil
 		}
+		if late && looked {
+			return session.Sighting{}, s.timedOut(ctx, doing, exchanges)
+		}
 		looked = false
 		if firstOnPage >= 0 && looking == nil {
 			looking = s.look(ctx, list, href, lookFor)
 		}
 		select {
 		case g := <-looking:
-			looking, looked, href = nil, true, g.href
+			looking, looked, ever, href = nil, true, true, g.href
 			if g.err != nil {
 				return session.Sighting{}, s.failure(ctx, doing, g.err)
 			}
 			s.apply(list, g)
 		case <-changed:
-		case <-over.C:
-			return session.Sighting{}, s.timedOut(ctx, doing, exchanges)
+		case <-over:
+			if looking == nil || ever {
+				return session.Sighting{}, s.timedOut(ctx, doing, exchanges)
+			}
+			over, late = nil, true // however short the time, there is one look
 		case <-ctx.Done():
 			return session.Sighting{}, s.ended(ctx, doing)
 		case <-s.e.dead:

@@ -27,7 +27,7 @@ func findChromium(named string) (string, error) {
 			return filepath.Abs(path)
 		}
 	}
-	for _, path := range elsewhere() {
+	for _, path := range otherPlaces() {
 		if _, err := exec.LookPath(path); err == nil {
 			return path, nil
 		}
@@ -35,8 +35,8 @@ func findChromium(named string) (string, error) {
 	return "", errors.New("a browser (no Chromium or Chrome in PATH)")
 }
 
-// elsewhere lists the places outside PATH, the best first.
-func elsewhere() []string {
+// otherPlaces lists the places outside PATH, the best first.
+func otherPlaces() []string {
 	var places []string
 	if runtime.GOOS == "darwin" {
 		places = append(places,

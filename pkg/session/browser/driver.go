@@ -117,8 +117,27 @@ func (d *Driver) Stats() Stats {
 	return s
 }
 
+// At gives a driver for another target that shares this one's browser. To close it ends nothing: the browser is d's, and
+// surfaces are closed by those who opened them.
+func (d *Driver) At(baseURL string) session.Driver { return &elsewhere{d, baseURL} }
+
+type elsewhere struct {
+	*Driver
+	baseURL string
+}
+
+func (e *elsewhere) Open(ctx context.Context, u session.User) (session.Surface, error) {
+	return e.openAt(ctx, e.baseURL, u)
+}
+
+func (*elsewhere) Close() error { return nil }
+
 // Open gives the user a fresh context. Every error of it is a *session.RigError, or that of ctx.
 func (d *Driver) Open(ctx context.Context, u session.User) (session.Surface, error) {
+	return d.openAt(ctx, d.cfg.BaseURL, u)
+}
+
+func (d *Driver) openAt(ctx context.Context, baseURL string, u session.User) (session.Surface, error) {
 	if d.slots != nil {
 		select {
 		case d.slots <- struct{}{}:
@@ -126,7 +145,7 @@ func (d *Driver) Open(ctx context.Context, u session.User) (session.Surface, err
 			return nil, fmt.Errorf("waiting for a free browser context: %w", ctx.Err())
 		}
 	}
-	s, err := d.open(ctx, u)
+	s, err := d.open(ctx, baseURL, u)
 	if err != nil {
 		if d.slots != nil {
 			<-d.slots
@@ -136,13 +155,13 @@ func (d *Driver) Open(ctx context.Context, u session.User) (session.Surface, err
 	return s, nil
 }
 
-func (d *Driver) open(ctx context.Context, u session.User) (*surface, error) {
+func (d *Driver) open(ctx context.Context, baseURL string, u session.User) (*surface, error) {
 	for again := true; ; again = false {
 		e, err := d.running(ctx)
 		if err != nil {
 			return nil, err
 		}
-		s, err := d.newSurface(ctx, e, u)
+		s, err := d.newSurface(ctx, e, baseURL, u)
 		if err == nil {
 			d.mu.Lock()
 			d.stats.Opened++

@@ -67,7 +67,7 @@ func (n *network) watch(c playwright.BrowserContext, page playwright.Page) {
 	})
 	c.OnResponse(func(response playwright.Response) {
 		start := response.Request().Timing().StartTime
-		n.event(func(memory.Instant) {
+		n.event(func(now memory.Instant) {
 			x := n.byReq[response.Request()]
 			if x == nil {
 				return
@@ -77,6 +77,10 @@ func (n *network) watch(c playwright.BrowserContext, page playwright.Page) {
 			// The news of a request can come after the next action began. When it really began is known only now.
 			if began := fromWall(x.began, start); began.Before(n.since) {
 				n.forget(x)
+			}
+			if bodiless(response) {
+				// Chromium reports the end of a body only once the page has read it, and of an empty one never.
+				x.ended, x.notSeen, x.seen = true, n.since, now
 			}
 		})
 	})
@@ -122,6 +126,9 @@ func (n *network) end(r playwright.Request, now memory.Instant, took float64, fa
 		return
 	}
 	delete(n.byReq, r)
+	if x.ended && failure == "" {
+		return
+	}
 	x.ended, x.failure, x.seen = true, failure, now
 	// It began after the action did, and lasted so long: so it had not ended before this.
 	x.notSeen = n.since.Add(time.Duration(took * float64(time.Millisecond)))
@@ -216,6 +223,11 @@ func fromWall(near memory.Instant, ms float64) memory.Instant {
 		return near
 	}
 	return near.Add(-before)
+}
+
+// bodiless reports whether the response is over with its head.
+func bodiless(r playwright.Response) bool {
+	return r.Status() == http.StatusNoContent || r.Headers()["content-length"] == "0"
 }
 
 // retryAfter reads the header's seconds (RFC 9110, 10.2.3); a date is left alone, 0.

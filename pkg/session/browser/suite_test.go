@@ -24,7 +24,7 @@ func installation(t testing.TB) browser.Installation {
 	return found
 }
 
-// shared is one browser for all tests that do not hurt it.
+// start starts a browser for one test.
 func start(t testing.TB, baseURL string, change ...func(*browser.Config)) *browser.Driver {
 	t.Helper()
 	found := installation(t)
@@ -48,5 +48,7 @@ func start(t testing.TB, baseURL string, change ...func(*browser.Config)) *brows
 }
 
 func TestSuite(t *testing.T) {
-	sessiontest.Run(t, func(t *testing.T, baseURL string) session.Driver { return start(t, baseURL) }, sessiontest.Features{JavaScript: true})
+	t.Parallel()
+	d := start(t, "")
+	sessiontest.Run(t, func(_ *testing.T, baseURL string) session.Driver { return d.At(baseURL) }, sessiontest.Features{JavaScript: true})
 }

@@ -15,13 +15,18 @@ import (
 	"amnesia/pkg/session"
 )
 
-// endTimeout bounds the closing of one context.
-const endTimeout = 10 * time.Second
+const (
+	// endTimeout bounds the closing of one context.
+	endTimeout = 10 * time.Second
+	// grace is how much later than its deadline an action may come back on a busy machine, rather than be left behind.
+	grace = 700 * time.Millisecond
+)
 
 // surface is one context with its page.
 type surface struct {
 	d       *Driver
 	e       *engine
+	base    string // the target's URL
 	user    session.User
 	context playwright.BrowserContext
 	page    playwright.Page
@@ -32,13 +37,13 @@ type surface struct {
 	pierced atomic.Bool // the page uses shadow roots, which only Playwright's own selectors look into
 	spoilt  error       // an action was left behind half done: what the page does next is anyone's guess
 	closing sync.Once
-	ended_  error
+	endErr  error
 }
 
 var _ session.Surface = (*surface)(nil)
 
-func (d *Driver) newSurface(ctx context.Context, e *engine, u session.User) (*surface, error) {
-	s := &surface{d: d, e: e, user: u, net: newNetwork(d.cfg.Clock)}
+func (d *Driver) newSurface(ctx context.Context, e *engine, baseURL string, u session.User) (*surface, error) {
+	s := &surface{d: d, e: e, base: baseURL, user: u, net: newNetwork(d.cfg.Clock)}
 	// On its way out an abandoned context must still be closed, so all of it is one call.
 	type opened struct {
 		context playwright.BrowserContext
@@ -47,7 +52,7 @@ func (d *Driver) newSurface(ctx context.Context, e *engine, u session.User) (*su
 	abandoned := make(chan struct{})
 	o, err := do(ctx, e, func() (opened, error) {
 		c, err := e.browser.NewContext(playwright.BrowserNewContextOptions{
-			BaseURL:  playwright.String(d.cfg.BaseURL),
+			BaseURL:  playwright.String(baseURL),
 			Viewport: &playwright.Size{Width: 1280, Height: 800},
 		})
 		if err != nil {
@@ -102,13 +107,21 @@ func (s *surface) act(ctx context.Context, doing string, fn func(timeout *float6
 	}
 	s.mark()
 	timeout := s.timeout(ctx)
-	finished := false
-	_, err := do(ctx, s.e, func() (struct{}, error) {
+	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			time.AfterFunc(grace, cancel) // Playwright is about to give up by itself
+			return
+		}
+		cancel()
+	})
+	defer stop()
+	_, err := do(patient, s.e, func() (struct{}, error) {
 		return struct{}{}, fn(timeout)
 	})
-	finished = err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err())
-	if !finished {
-		s.spoilt = s.failure(ctx, doing, err)
+	if patient.Err() != nil && errors.Is(err, patient.Err()) {
+		s.spoilt = &session.RigError{Err: fmt.Errorf("the session was cut off in the middle of: %s", doing)}
 		go func() { _ = s.page.Close() }()
 	}
 	return s.failure(ctx, doing, err)
@@ -231,8 +244,8 @@ func (s *surface) Close() error {
 		})
 		// A context that is already gone is closed.
 		if err != nil && !session.IsRig(err) && !gone(err) {
-			s.ended_ = &session.RigError{Err: fmt.Errorf("closing a browser context: %w", err)}
+			s.endErr = &session.RigError{Err: fmt.Errorf("closing a browser context: %w", err)}
 		}
 	})
-	return s.ended_
+	return s.endErr
 }
