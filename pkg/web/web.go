@@ -71,8 +71,8 @@ func New(cfg Config) *Server {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // Listen opens the address, host:port, so that an address that cannot be had ends the start and not the run.
-func Listen(address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case err == nil:
 		return l, nil
