@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -324,4 +325,15 @@ func wait(t *testing.T, what string, holds func() bool) {
 			t.Fatal(errors.New("waited in vain: " + what))
 		}
 	}
+}
+
+// freeAddress gives an address at which an app can be started again and again, for pages that must find it there.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }

@@ -35,25 +35,31 @@ function identify(item, id) {
     element("button", { type: "submit", class: "forget quiet", "aria-label": "Forget this message", title: "Forget this message" }, "Forget")));
 }
 
-// request posts fields and gives the response if it succeeded; an error holds what the user is to be told.
-async function request(path, accept, fields) {
-  const response = await fetch(path, { method: "POST", headers: { Accept: accept }, body: new URLSearchParams(fields) });
-  if (response.ok) return response;
-  if (response.status === 401) location.assign("/login");
-  throw new Error((await response.json()).error);
-}
+const unreachable = "The chat cannot be reached. What you asked for may not have been done.";
 
-async function* lines(stream) {
-  const decoder = new TextDecoder();
-  const reader = stream.getReader();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
-    rest = parts.pop();
-    for (const part of parts) yield JSON.parse(part);
-  }
+// request posts fields and gives the body of the response if it succeeded; an error says what the user is to be told.
+// piece, if given, is called with each line of the body as it comes. (It is no fetch: Chromium now and then reports a
+// fetch whose stream was read to its end as aborted, and who watches the network could not tell that from a failure.)
+function request(path, accept, fields, piece) {
+  return new Promise((resolve, reject) => {
+    const xhr = new XMLHttpRequest();
+    let read = 0;
+    xhr.open("POST", path);
+    xhr.setRequestHeader("Accept", accept);
+    xhr.onprogress = () => {
+      if (!piece || xhr.status !== 200) return;
+      for (let end; (end = xhr.responseText.indexOf("\n", read)) >= 0; read = end + 1) piece(JSON.parse(xhr.responseText.slice(read, end)));
+    };
+    xhr.onload = () => {
+      if (xhr.status === 200) return resolve(xhr.responseText);
+      if (xhr.status === 401) location.assign("/login");
+      let message = unreachable;
+      try { message = JSON.parse(xhr.responseText).error; } catch { /* not ours */ }
+      reject(new Error(message));
+    };
+    xhr.onerror = () => reject(new Error(unreachable));
+    xhr.send(new URLSearchParams(fields));
+  });
 }
 
 composer.addEventListener("submit", async (event) => {
@@ -68,14 +74,13 @@ composer.addEventListener("submit", async (event) => {
   let answer = null;
   let id = "";
   try {
-    const response = await request("/api/chat", "application/x-ndjson", { message });
-    for await (const line of lines(response.body)) {
+    await request("/api/chat", "application/x-ndjson", { message }, (line) => {
       if (line.answer) {
         answer ??= append("assistant", "");
         answer.querySelector(".text").append(line.answer);
       }
       if (line.done) id = line.id;
-    }
+    });
     if (!id) throw new Error("The connection broke before the answer ended. Your message may not have been saved.");
     mine.classList.remove("pending");
     identify(mine, id);
@@ -85,7 +90,7 @@ composer.addEventListener("submit", async (event) => {
     mine.remove();
     answer?.remove();
     box.value = message;
-    notify("alert", error instanceof TypeError ? "The chat cannot be reached. Your message may not have been saved." : error.message);
+    notify("alert", error.message);
   } finally {
     send.disabled = false;
     box.focus();
@@ -104,14 +109,13 @@ document.addEventListener("submit", async (event) => {
   if (form.getAttribute("action") !== "/api/forget") return;
   event.preventDefault();
   try {
-    const response = await request("/api/forget", "application/json", new FormData(form));
-    const { forgotten, notice } = await response.json();
+    const { forgotten, notice } = JSON.parse(await request("/api/forget", "application/json", new FormData(form)));
     const gone = new Set(forgotten);
     for (const item of [...list.children]) if (gone.has(item.dataset.id)) item.remove();
     notify("status", notice);
     echo();
   } catch (error) {
-    notify("alert", error instanceof TypeError ? "The chat cannot be reached." : error.message);
+    notify("alert", error.message);
   }
   box.focus();
 });
