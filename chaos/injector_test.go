@@ -122,6 +122,28 @@ func TestWhateverBreaksTheTargetIsMadeWhole(t *testing.T) {
 	})
 }
 
+func TestADaemonThatEndsThawsAndJoinsFirst(t *testing.T) {
+	for _, kind := range []string{chaos.Pause, chaos.Partition} {
+		e, j := newTarget("app"), &journal{}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		e.onCall = func(call string) {
+			if call == "freeze app" || call == "cut app" {
+				time.AfterFunc(time.Millisecond, cancel)
+			}
+		}
+		in, guard := injector(e, j, chaos.Limits{Armed: true, HaltAfter: 1})
+		res, err := in.Do(ctx, chaos.Injection{Kind: kind, Service: "app", Hold: time.Hour})
+		if !errors.Is(err, context.Canceled) || res.Outcome != chaos.Failed || !res.Reverted {
+			t.Errorf("%s: %+v, %v", kind, res, err)
+		}
+		mustWell(t, e)
+		if !j.has(fact.StepReverted) || !j.has(fact.StepClosed) || guard.Paused() != "" {
+			t.Errorf("%s: steps %v, the guard is %q", kind, j.names(), guard.Paused())
+		}
+	}
+}
+
 func TestAFaultThatDidNothingIsNotProven(t *testing.T) {
 	e, j := newTarget("app"), &journal{}
 	e.immortal = true

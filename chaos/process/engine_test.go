@@ -162,9 +162,10 @@ func TestAForeignDeathIsSeen(t *testing.T) {
 
 func TestNothingIsLeftWhenTheDaemonIsKilled(t *testing.T) {
 	for name, env := range map[string][]string{
-		"running":   {"PROCESS_TEST_CHILDREN=child stray"},
-		"frozen":    {"PROCESS_TEST_CHILDREN=child stray", "PROCESS_TEST_FREEZE=1"},
+		"running":   {"PROCESS_TEST_CHILDREN=child stray bare"},
+		"frozen":    {"PROCESS_TEST_CHILDREN=child stray bare", "PROCESS_TEST_FREEZE=1"},
 		"unguarded": {"PROCESS_TEST_CHILDREN="}, // the kernel alone, for the leader
+		"replaced":  {"PROCESS_TEST_CHILDREN=child stray bare", "PROCESS_TEST_REPLACE=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

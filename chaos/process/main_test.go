@@ -4,6 +4,7 @@ package process_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -76,12 +77,12 @@ func serve() {
 	panic(http.Serve(l, nil))
 }
 
-// daemon runs an engine with one service until it is killed, and prints what it runs.
+// daemon runs an engine until it is killed, and prints what it runs.
 func daemon() {
-	e, err := process.New(process.Config{Clock: clock.System(), Services: []process.Service{{
-		Name: "app", Command: []string{os.Args[0]}, Health: "http://" + os.Getenv("PROCESS_TEST_ADDR") + "/healthz",
-		Env: []string{roleKey + "=service"},
-	}}})
+	e, err := process.New(process.Config{Clock: clock.System(), Services: []process.Service{
+		{Name: "app", Command: []string{os.Args[0]}, Health: "http://" + os.Getenv("PROCESS_TEST_ADDR") + "/healthz", Env: []string{roleKey + "=service"}},
+		{Name: "other", Command: []string{os.Args[0]}, Env: []string{roleKey + "=sleeper"}},
+	}})
 	if err == nil {
 		err = e.StartAll(context.Background())
 	}
@@ -90,6 +91,13 @@ func daemon() {
 	}
 	if err == nil && os.Getenv("PROCESS_TEST_FREEZE") != "" {
 		err = e.Freeze(context.Background(), "app")
+	}
+	if err == nil && os.Getenv("PROCESS_TEST_REPLACE") != "" {
+		first := e.Guardian()
+		err = syscall.Kill(first, syscall.SIGKILL)
+		for err == nil && e.Guardian() == first { // a start finds it dead and makes a new one
+			err = errors.Join(e.Kill(context.Background(), "other"), e.Start(context.Background(), "other"))
+		}
 	}
 	if err != nil {
 		fmt.Println("failed:", err)
