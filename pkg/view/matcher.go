@@ -149,7 +149,7 @@ func (m *Matcher) read(ctx context.Context, user string, items []int, read func(
 	err := read(ctx, r)
 	if err == nil {
 		// A read that looks finished only because its context ended under it is no proof of absence.
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
 	r.End(err)
 }

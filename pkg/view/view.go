@@ -1,5 +1,6 @@
 // Package view is the contract of a place where a memory can be looked for. Its sub-packages are one adapter each;
-// viewtest is the suite that every one of them must pass.
+// viewtest is the suite that every one of them must pass. What they all do alike, from a record that was read to an
+// observation, is Matcher's.
 package view
 
 import (
