@@ -16,14 +16,14 @@ func (l *Ledger) LimitPages(ctx context.Context, n int64) error {
 	return l.writer.conn.exec(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", n))
 }
 
-// Pragma runs one PRAGMA on the file at path.
-func Pragma(ctx context.Context, path, pragma string) error {
+// Exec runs SQL on the file at path, past the ledger.
+func Exec(ctx context.Context, path, query string) error {
 	c, err := connect(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return c.exec(ctx, "PRAGMA "+pragma)
+	return c.exec(ctx, query)
 }
 
 // Rows gives the rows of a query as text.

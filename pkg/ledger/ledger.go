@@ -36,7 +36,6 @@ type Ledger struct {
 	path string
 	opts Options
 	lock io.Closer // nil: read only
-	read []string  // URI parameters of a reading connection
 
 	writer  *writer
 	queue   *queue
@@ -65,8 +64,7 @@ func Open(ctx context.Context, path string, o Options) (*Ledger, error) {
 		o.Logger = zap.NewNop()
 	}
 	l := &Ledger{
-		path: path, opts: o, read: []string{"mode=ro"},
-		queue: newQueue(), stopped: make(chan struct{}),
+		path: path, opts: o, queue: newQueue(), stopped: make(chan struct{}),
 	}
 	if err := l.open(ctx); err != nil {
 		if l.lock != nil {
@@ -80,8 +78,8 @@ func Open(ctx context.Context, path string, o Options) (*Ledger, error) {
 }
 
 func (l *Ledger) open(ctx context.Context) (err error) {
-	if info, err := os.Stat(l.path); err == nil && !info.Mode().IsRegular() {
-		return refusal("it is no regular file — fix: give the path of a file")
+	if err := regular(l.path); err != nil {
+		return err
 	}
 	if l.lock, err = lock(l.path); err != nil {
 		return err
@@ -129,23 +127,20 @@ func (l *Ledger) restore(ctx context.Context, c *conn) error {
 		}
 		counter.Store(n)
 	}
-	looks, err := l.reading(ctx)
-	if err != nil {
-		return err
-	}
-	defer looks.Close()
-	m, err := newMerge(ctx, looks, lookSources())
-	if err != nil {
-		return err
-	}
-	return m.run(0, math.MaxInt64, func(e fact.Entry) bool {
-		switch f := e.Fact.(type) {
-		case fact.Sweep:
-			l.writer.cache.reduce(&f)
-		case fact.Retired:
-			l.writer.cache.forget(f.Memories)
+	return l.reading(ctx, func(c *conn) error {
+		m, err := newMerge(ctx, c, lookSources())
+		if err != nil {
+			return err
 		}
-		return true
+		return m.run(0, math.MaxInt64, func(e fact.Entry) bool {
+			switch f := e.Fact.(type) {
+			case fact.Sweep:
+				l.writer.cache.reduce(&f)
+			case fact.Retired:
+				l.writer.cache.forget(f.Memories)
+			}
+			return true
+		})
 	})
 }
 
@@ -158,52 +153,71 @@ func syncFolder(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// OpenReadOnly opens a ledger to read it: beside a running daemon, or a copy of one. It changes nothing. Append returns
-// an error.
+// OpenReadOnly opens a ledger to read it: beside a running daemon, or a copy of one, also in a folder that may not be
+// written. It changes nothing and leaves nothing behind. Append returns an error.
 func OpenReadOnly(ctx context.Context, path string) (*Ledger, error) {
-	l := &Ledger{path: path, read: []string{"mode=ro", "_pragma=cell_size_check(1)"}}
-	version, err := l.probe(ctx)
-	if code(err) != 0 && !exists(path+"-wal") && !exists(path+"-shm") {
-		// A file in WAL mode needs these two beside it, and they cannot be made in a folder that may not be written. Whoever
-		// writes the ledger has them open, so nobody does, and it can be read as it stands.
-		l.read = append(l.read, "immutable=1")
-		version, err = l.probe(ctx)
-	}
-	newest, newestErr := newestVersion()
-	switch {
-	case err != nil:
-	case newestErr != nil:
-		err = newestErr
-	case version == 0:
-		err = refusal("it is empty — fix: give the path of an Amnesia ledger")
-	case version < newest:
-		err = refusal("it was written by an older Amnesia — fix: open a copy of it once with `amnesia run`, which migrates it")
-	}
-	if err != nil {
+	l := &Ledger{path: path}
+	if err := l.readable(ctx); err != nil {
 		return nil, l.wrap("opening", err)
 	}
 	return l, nil
 }
 
-func (l *Ledger) probe(ctx context.Context) (int64, error) {
+func (l *Ledger) readable(ctx context.Context) error {
 	if _, err := os.Stat(l.path); err != nil {
-		return 0, err
+		return err
 	}
-	c, err := l.reading(ctx)
+	if err := regular(l.path); err != nil {
+		return err
+	}
+	newest, err := newestVersion()
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer c.Close()
-	return identify(ctx, c)
+	return l.reading(ctx, func(c *conn) error {
+		version, err := identify(ctx, c)
+		switch {
+		case err != nil:
+			return err
+		case version == 0:
+			return refusal("it is empty — fix: give the path of an Amnesia ledger")
+		case version < newest:
+			return refusal("it was written by an older Amnesia — fix: open a copy of it once with `amnesia run`, which migrates it")
+		}
+		return nil
+	})
+}
+
+func regular(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return refusal("it is no regular file — fix: give the path of a file")
+	}
+	return nil
+}
+
+// reading lends a connection that reads.
+func (l *Ledger) reading(ctx context.Context, fn func(*conn) error) error {
+	params := []string{"mode=ro", "_pragma=cell_size_check(1)"}
+	// Whoever has a ledger open has a -wal beside it. Without one the file is read as it stands, since SQLite would make a
+	// -wal of its own: it could not in a folder that may not be written, and would litter evidence elsewhere.
+	alone := l.lock == nil && !exists(l.path+"-wal")
+	if alone {
+		params = append(params, "immutable=1")
+	}
+	c, err := connect(ctx, l.path, params...)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(fn(c), c.Close())
+	if alone && exists(l.path+"-wal") {
+		return refusal("a daemon opened it while it was being read — fix: read it again")
+	}
+	return err
 }
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)
-}
-
-func (l *Ledger) reading(ctx context.Context) (*conn, error) {
-	return connect(ctx, l.path, l.read...)
 }
 
 // wrap names the file in an error that a person sees, and what to do.

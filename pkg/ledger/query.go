@@ -40,12 +40,7 @@ func (l *Ledger) Unsettled(ctx context.Context) ([]memory.ID, error) {
 }
 
 func (l *Ledger) query(ctx context.Context, query string, fn func(*rows) error) error {
-	c, err := l.reading(ctx)
-	if err == nil {
-		defer c.Close()
-		err = c.each(ctx, query, fn)
-	}
-	if err != nil {
+	if err := l.reading(ctx, func(c *conn) error { return c.each(ctx, query, fn) }); err != nil {
 		return l.wrap("reading", err)
 	}
 	return nil

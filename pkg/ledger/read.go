@@ -57,12 +57,14 @@ func lastSeq(ctx context.Context, c *conn) (int64, error) {
 // lists that repeat (due views, for example): do not change them. An error ends the stream.
 func (l *Ledger) Facts(ctx context.Context, after int64) iter.Seq2[fact.Entry, error] {
 	return func(yield func(fact.Entry, error) bool) {
-		c, err := l.reading(ctx)
-		if err == nil {
-			defer c.Close()
-			err = stream(ctx, c, after, func(e fact.Entry) bool { return yield(e, nil) })
-		}
-		if err != nil {
+		wanted := true
+		err := l.reading(ctx, func(c *conn) error {
+			return stream(ctx, c, after, func(e fact.Entry) bool {
+				wanted = yield(e, nil)
+				return wanted
+			})
+		})
+		if err != nil && wanted {
 			yield(fact.Entry{}, l.wrap("reading", err))
 		}
 	}
