@@ -300,6 +300,25 @@ func TestLogsAreFollowedAndCut(t *testing.T) {
 	}
 }
 
+func TestASlowReaderLosesLinesAndHoldsNobodyUp(t *testing.T) {
+	s := app(t, "app")
+	s.Env = append(s.Env, "PROCESS_TEST_LINES=20000") // more than any buffer and pipe hold
+	e := engine(t, s)
+	ctx, leave := context.WithCancel(testContext(t))
+	defer leave()
+	logs := e.Logs(ctx)
+	startAll(t, e)
+	if e.Dropped() == 0 {
+		t.Error("nothing was dropped")
+	}
+	if tail := e.Tail("app"); len(tail) != 20 || tail[19] != "line 19999" {
+		t.Errorf("the tail: %q", tail)
+	}
+	leave()
+	for range logs { // closed with its context
+	}
+}
+
 func TestAPortInUseIsRefused(t *testing.T) {
 	t.Parallel() // it waits for an earlier daemon's remains
 	s := app(t, "app")

@@ -67,6 +67,11 @@ func serve() {
 		fmt.Println(strings.Repeat("x", n))
 		fmt.Println("after the long line")
 	}
+	if n, err := strconv.Atoi(os.Getenv("PROCESS_TEST_LINES")); err == nil {
+		for i := range n {
+			fmt.Println("line", i)
+		}
+	}
 	l, err := net.Listen("tcp", os.Getenv("PROCESS_TEST_ADDR"))
 	if err != nil {
 		fmt.Println("fatal:", err)

@@ -131,7 +131,13 @@ func TestScratchThatMayNeverBeEmptiedIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	ledger := filepath.Join(dir, "books", "amnesia.db") // does not exist yet
+	ledger := filepath.Join(dir, "alias", "amnesia.db") // does not exist yet, and is named through a link
+	if err := os.Mkdir(filepath.Join(dir, "books"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("books", filepath.Join(dir, "alias")); err != nil {
+		t.Fatal(err)
+	}
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink("/", link); err != nil {
 		t.Fatal(err)

@@ -196,7 +196,7 @@ type Step struct {
 	Before    []Health   `json:"before,omitempty"`
 	After     []Health   `json:"after,omitempty"`
 	Detail    string     `json:"detail,omitempty"`
-	// Fired comes with StepInjected: when the fault was let loose, just after StepFiring had become durable.
+	// Fired comes with StepInjected, and with StepFailed if it got so far: when the fault was let loose, just after StepFiring had become durable.
 	Fired memory.Instant `json:"fired,omitzero"`
 	At    memory.Instant `json:"at"`
 }
