@@ -112,9 +112,10 @@ func (s *surveyed) becauseUnverified(h *History, c *Context) string {
 			return v.Name + " has not been read yet."
 		case !c.fresh(k, v):
 			return v.Name + " has not been read since the last fault."
-		case v.State == memory.Unreadable && v.raw.Detail != "":
-			return v.Name + " could not be read: " + v.raw.Detail
 		case v.State == memory.Unreadable:
+			if n := len(v.Runs); n > 0 && v.Runs[n-1].Detail != "" {
+				return v.Name + " could not be read: " + v.Runs[n-1].Detail
+			}
 			return v.Name + " could not be read."
 		case !c.comparable(base, s.now):
 			return "It is not in " + v.Name + ", but a reboot or a clock gap lies between, so how long is not known."

@@ -86,7 +86,7 @@ func mode(counts map[int]int) int {
 
 // calibrate ends the learning when the first control cycle closes.
 func (b *Book) calibrate(n int) {
-	b.ctx.learning, b.ctx.learned = false, true
+	b.ctx.learning = false
 	type seen struct {
 		due, here int
 		appeared  time.Duration
@@ -122,6 +122,7 @@ func (b *Book) calibrate(n int) {
 			s.instead[instead(v)]++
 		}
 	}
+	b.ctx.learned = len(order) > 0 // else the next control cycle shows it
 	slices.Sort(order)
 	for _, name := range order {
 		s := views[name]

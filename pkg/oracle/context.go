@@ -178,6 +178,9 @@ func (c *Context) step(f fact.Step) *injection {
 		i.proven = true
 	case fact.StepReverted:
 		i.reverted = f.At
+		if !i.over.IsZero() {
+			c.finish(i, f.At) // an undo touches the service once more
+		}
 	case fact.StepRecovered:
 		c.recovered(i, f.At)
 	case fact.StepClosed:
@@ -203,18 +206,18 @@ func (i *injection) let(fired memory.Instant) {
 }
 
 func (c *Context) recovered(i *injection, at memory.Instant) {
-	if i.fired.IsZero() || !i.healthy.IsZero() {
-		return
+	if !i.fired.IsZero() {
+		i.healthy = memory.Later(i.healthy, at)
+		c.finish(i, at)
 	}
-	i.healthy = at
-	c.finish(i, at)
 }
 
+// finish ends the waiting for an injection, or moves that end.
 func (c *Context) finish(i *injection, at memory.Instant) {
 	if i.over.IsZero() {
 		c.open--
 	}
-	i.over = at
+	i.over = memory.Later(i.over, at)
 	c.over = memory.Later(c.over, at)
 }
 

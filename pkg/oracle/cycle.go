@@ -103,12 +103,12 @@ func (b *Book) cycle(f fact.Cycle) {
 	}
 }
 
-// unverified counts the memories without evidence and notes the first.
+// unverified counts the memories without evidence, of those that the cycle told or read, and notes the first.
 func (b *Book) unverified(cy *cycle, now memory.Instant) int {
 	n := 0
 	cy.firstGap = ""
 	for id := range each(b.ids) {
-		if h := b.live[id]; h != nil {
+		if h := b.live[id]; h != nil && (h.Memory.Cycle == cy.n || h.read == cy.n) {
 			if v := Judge(h, &b.ctx, now); v.Kind == memory.Unverified {
 				n++
 				cy.note(&cy.firstGap, &v)

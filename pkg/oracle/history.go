@@ -37,6 +37,7 @@ type History struct {
 	terms   *terms
 	ord     int  // place among the user's writes
 	watch   bool // something was read that may make a loss or a defect
+	read    int  // the last cycle whose sweeps read it
 	counted bool // its loss has been counted in a cycle
 	found   []memory.Defect
 }

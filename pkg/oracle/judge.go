@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"slices"
 	"time"
 
 	"amnesia/pkg/memory"
@@ -25,6 +26,13 @@ func Judge(h *History, c *Context, now memory.Instant) memory.Verdict {
 	s := survey(h, c, now)
 	v := memory.Verdict{Memory: h.Memory.ID, Open: s.open && h.Retired.IsZero()}
 	v.Kind = s.kind()
+	if v.Kind == memory.Unverified && h.Loss != nil && s.proven() {
+		// What else is unreadable now cannot hide a loss that was proven and still stands.
+		open := v.Open
+		v = *h.Loss
+		v.Open, v.Defects = open, s.defects(h, c)
+		return v
+	}
 	switch {
 	case v.Kind == memory.Unverified && !h.Retired.IsZero():
 		v.Kind = memory.Released
@@ -234,6 +242,9 @@ func (s *surveyed) kind() memory.Kind {
 	}
 	return memory.Kept
 }
+
+// proven reports whether any view is proven to miss the memory.
+func (s *surveyed) proven() bool { return slices.Contains(s.views[:s.n], missing) }
 
 // evident reports whether the memory is known to exist apart from the answer: a store has it, or the page shows it, or
 // there is nothing else to ask.

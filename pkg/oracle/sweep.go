@@ -22,15 +22,12 @@ func (b *Book) sweep(f fact.Sweep) {
 	beside := map[string]int{} // memories of each user that this sweep found
 	for i := range f.Observations {
 		o := &f.Observations[i]
-		if o.View == "" {
-			o.View = f.View
-		}
 		h := b.live[o.Memory]
 		if h == nil {
 			continue
 		}
 		rows[i] = h
-		h.Views[h.view(o.View)].pass = b.pass
+		h.Views[h.view(f.View)].pass = b.pass
 		if o.State.Here() {
 			beside[h.Memory.User]++
 		}
@@ -52,26 +49,25 @@ func (b *Book) sweep(f fact.Sweep) {
 	for i, h := range rows {
 		if h != nil {
 			o := f.Observations[i]
-			o.Siblings = max(o.Siblings, beside[h.Memory.User])
-			b.fold(h, o, bounds(o, r), proven, o.TTL)
+			o.View = f.View
+			b.fold(h, o, bounds(o, r), proven, o.TTL, beside[h.Memory.User])
 		}
 	}
 	for _, h := range again {
-		o := h.Views[h.view(f.View)].raw
-		o.Siblings = max(o.Siblings, beside[h.Memory.User])
-		b.fold(h, o, r, proven, 0)
+		b.fold(h, h.Views[h.view(f.View)].raw, r, proven, 0, beside[h.Memory.User])
 	}
 	if f.View == viewAnswer {
 		b.asked(f, rows, again)
 	}
-	for _, h := range rows {
-		if h != nil && h.watch {
-			b.review(h, f.Cycle, f.Ended)
-		}
-	}
-	for _, h := range again {
-		if h.watch {
-			b.review(h, f.Cycle, f.Ended)
+	for _, hs := range [...][]*History{rows, again} {
+		for _, h := range hs {
+			if h == nil {
+				continue
+			}
+			h.read = f.Cycle
+			if h.watch {
+				b.review(h, f.Cycle, f.Ended)
+			}
 		}
 	}
 }
@@ -126,12 +122,13 @@ func (b *Book) asked(f fact.Sweep, rows, again []*History) {
 }
 
 // fold takes one reading of one memory in one view. ttl is the remaining time that this reading saw, in milliseconds; 0
-// where it says nothing about it.
-func (b *Book) fold(h *History, o memory.Observation, r Read, proven bool, ttl int64) {
+// where it says nothing about it. beside is how many memories of the user the sweep found.
+func (b *Book) fold(h *History, o memory.Observation, r Read, proven bool, ttl int64, beside int) {
 	c := &b.ctx
 	n := h.view(o.View)
 	v := &h.Views[n]
-	v.raw = o
+	v.raw = o // as it was recorded, to be what "as before" means
+	o.Siblings = max(o.Siblings, beside)
 	if o.State == memory.Absent {
 		if why := h.unprovable(r, proven); why != "" {
 			o.State, o.Detail = memory.Unreadable, why
