@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// maxSize is far above any real configuration and far below what hurts.
-	maxSize = 256 << 10
+	// maxSize of a configuration is far above any real one; the YAML parser takes quadratic time on hostile ones.
+	maxSize = 64 << 10
+	// maxList is that of the files it names: accounts, secrets.
+	maxList = 4 << 20
 	// maxDepth keeps a hostile file from exhausting the parser's stack.
 	maxDepth = 64
 )
@@ -30,7 +32,7 @@ type Problem struct{ Path, What, Fix string }
 // Load reads and checks a file. Relative file names in it start at its folder. getenv is asked for the variables that
 // the file names. The error is an Errors.
 func Load(path string, getenv func(string) string, checks ...Check) (*Config, error) {
-	data, err := readFile(path)
+	data, err := readFile(path, maxSize)
 	if err != nil {
 		var f fileError
 		errors.As(err, &f)

@@ -59,7 +59,7 @@ func (l *loader) secret(path, from, name string) Secret {
 		}
 		return NewSecret(value)
 	}
-	data, err := readFile(l.file(name))
+	data, err := readFile(l.file(name), maxList)
 	if err != nil {
 		l.failWith(path, err)
 		return Secret{}
@@ -71,8 +71,8 @@ func (l *loader) secret(path, from, name string) Secret {
 	return NewSecret(value)
 }
 
-// readFile reads a small file; its errors say what to do.
-func readFile(name string) ([]byte, error) {
+// readFile reads a file of at most so many bytes; its errors say what to do.
+func readFile(name string, most int) ([]byte, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fileError{mistake{fmt.Sprintf("there is no file %s", name), "correct the name, or make the file"}, err}
@@ -81,12 +81,12 @@ func readFile(name string) ([]byte, error) {
 		return nil, fileError{mistake{err.Error(), "let the daemon's user read it"}, err}
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err != nil {
 		return nil, fileError{mistake{err.Error(), "name a plain file that can be read"}, err}
 	}
-	if len(data) > maxSize {
-		return nil, fileError{mistake{fmt.Sprintf("the file %s is larger than %d KiB", name, maxSize>>10), "name the right file"}, nil}
+	if len(data) > most {
+		return nil, fileError{mistake{fmt.Sprintf("the file %s is larger than %d KiB", name, most>>10), "name the right file"}, nil}
 	}
 	return data, nil
 }
@@ -99,7 +99,7 @@ type fileError struct {
 
 // logins reads an accounts file: a name and a password a line.
 func (l *loader) logins(path, name string, users int) []Login {
-	data, err := readFile(name)
+	data, err := readFile(name, maxList)
 	if err != nil {
 		l.failWith(path, err)
 		return nil
