@@ -234,7 +234,7 @@ func textPattern(text string) string {
 		}
 		words[i] = b.String()
 	}
-	return `(?i)` + strings.Join(words, `[\s\p{Z}]+`)
+	return `(?i)` + strings.Join(words, `[\s\v\x{85}\p{Z}]+`)
 }
 
 // parseText reads what follows text=: quoted, it must be a whole text node; else any text that holds it, in the

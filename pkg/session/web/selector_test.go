@@ -101,7 +101,7 @@ func FuzzSelector(f *testing.F) {
 
 // has-text holds its text as it is, whatever characters it has.
 func FuzzHasText(f *testing.F) {
-	for _, s := range []string{"a", "(", "[)", `\`, "a b", "{{", "é", "\u00a0", "👩‍👩‍👧", "]]>"} {
+	for _, s := range []string{"a", "(", "[)", `\`, "a b", "{{", "é", "\u00a0", "👩‍👩‍👧", "]]>", "0\v0"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
