@@ -32,6 +32,9 @@ const (
 	LocalEcho Bug = "local-echo"
 	// SlowIndex (a control) shows a memory only Config.IndexDelay after it was stored.
 	SlowIndex Bug = "slow-index"
+	// StaleCache shows the history out of a cache that is filled at the first start and by what this process saves, and
+	// never refreshed: what an earlier process saved is missing.
+	StaleCache Bug = "stale-cache"
 	// SwallowedError drops the error of a store that could not save, and answers "Saved".
 	SwallowedError Bug = "swallowed-error"
 	// UIField lets the page show a wrong, empty field of each stored utterance.
@@ -45,7 +48,7 @@ const (
 // KnownBugs lists every bug, sorted.
 func KnownBugs() []Bug {
 	return []Bug{AckEarly, Buffered, CounterID, DualWriteGap, EphemeralClient, EphemeralVolume, GhostDelete, Leak,
-		LocalEcho, SlowIndex, SwallowedError, UIField, Unsynced, WipeScope}
+		LocalEcho, SlowIndex, StaleCache, SwallowedError, UIField, Unsynced, WipeScope}
 }
 
 // Bugs is the set of bugs that are planted; nil is the healthy app.

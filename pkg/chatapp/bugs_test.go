@@ -2,12 +2,17 @@ package chatapp_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/PuerkitoBio/goquery"
 
 	"amnesia/pkg/chatapp"
 )
@@ -56,6 +61,8 @@ func TestFaults(t *testing.T) {
 		{"ephemeral-volume, wipe", "ephemeral-volume", "", wipe, notInVectors, notInVectors},
 		{"ephemeral-volume, only vectors, wipe", "ephemeral-volume", "vectors", wipe, nil, nil},
 		{"local-echo, kill", "local-echo", "", kill, everywhere, nil},
+		{"stale-cache, none", "stale-cache", "", none, []string{"database", "vectors"}, everywhere},
+		{"stale-cache, restart", "stale-cache", "", restart, []string{"database", "vectors"}, []string{"database", "vectors"}},
 		{"swallowed-error, kill", "swallowed-error", "", kill, everywhere, everywhere},
 		{"ui-field, none", "ui-field", "", none, []string{"database", "vectors"}, []string{"database", "vectors"}},
 		{"unsynced, kill", "unsynced", "", kill, everywhere, everywhere},
@@ -180,6 +187,11 @@ func TestForget(t *testing.T) {
 			if got := a.ask("ada", "What is the code?"); got != "You told me: the code is 4711" {
 				t.Errorf("the answer is %q", got)
 			}
+			a.ask("ada", "Who is it?")
+			a.forget("ada", "Who is it?")
+			if got := a.page("ada"); !slices.Equal(got, []string{"What is the code?", "the code is 4711"}) {
+				t.Errorf("a question was forgotten, and the page shows %q", got)
+			}
 			if doc := a.forget("ada", "the code is 4711"); !strings.Contains(doc.Find("[role=status]").Text(), "Forgotten") {
 				t.Error("no confirmation")
 			} else if strings.Contains(doc.Text(), "4711") {
@@ -298,5 +310,58 @@ func TestReconcile(t *testing.T) {
 	}
 	if once := a.truth("one"); !slices.Contains(once.Once, "vectors") {
 		t.Errorf("the truth log says that %q once stood in %q", once.Text, once.Once)
+	}
+}
+
+// TestCrowd has many users tell at once until the app is killed in the middle: whatever was confirmed must be
+// everywhere, and in the right place.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	a := newTarget(t)
+	confirmed := make([][]string, 6)
+	var crowd sync.WaitGroup
+	var enough sync.WaitGroup
+	for n := range confirmed {
+		name := fmt.Sprintf("user %d", n)
+		client, address := a.user(name), a.url+"/api/chat"
+		enough.Add(3)
+		crowd.Go(func() {
+			for i := 0; ; i++ {
+				text := fmt.Sprintf("memory %d of %s", i, name)
+				resp, err := client.PostForm(address, url.Values{"message": {text}})
+				if err != nil {
+					break // the app is dead
+				}
+				doc, err := goquery.NewDocumentFromReader(resp.Body)
+				resp.Body.Close()
+				if err != nil || doc.Find(".message.assistant .text").Last().Text() != "Saved: "+text {
+					break
+				}
+				confirmed[n] = append(confirmed[n], text)
+				if i < 3 {
+					enough.Done()
+				}
+			}
+			for i := len(confirmed[n]); i < 3; i++ {
+				t.Errorf("%s was not served", name)
+				enough.Done()
+			}
+		})
+	}
+	enough.Wait()
+	a.kill()
+	crowd.Wait()
+	a.start()
+	for n, texts := range confirmed {
+		name := fmt.Sprintf("user %d", n)
+		page, database, vectors := a.page(name), a.database(name), a.vectors(name)
+		for _, text := range texts {
+			if !slices.Contains(page, text) || !slices.Contains(database, text) || !slices.Contains(vectors, text) {
+				t.Errorf("%q was confirmed and is not everywhere", text)
+			}
+		}
+		if len(database) > len(texts)+1 || !slices.Equal(database, vectors) || !slices.Equal(database, page) {
+			t.Errorf("%s: %d confirmed, %d in the database, %d in the vector memory, %d on the page", name, len(texts), len(database), len(vectors), len(page))
+		}
 	}
 }

@@ -34,7 +34,7 @@ type exchange struct {
 type chat struct {
 	cfg      Config
 	log      *zap.Logger
-	truth    *truth.Log
+	record   recorder
 	database *database
 	vectors  Store   // as it is read: nil when it is no home
 	homes    []Store // in the order in which they are written; the first is what the history is read from
@@ -51,16 +51,18 @@ func openChat(ctx context.Context, cfg Config, log *truth.Log) (c *chat, err err
 		return nil, fmt.Errorf("making the data directory: %w — fix: set CHATAPP_DATA to a directory that can be written", err)
 	}
 	synced := !cfg.Bugs[Unsynced]
-	c = &chat{cfg: cfg, log: cfg.Log, truth: log, recent: newShortTerm(log), queue: newQueue(), started: cfg.Now()}
+	record := func(e truth.Event) {
+		if err := log.Record(e); err != nil { // spoils a test and not the app
+			cfg.Log.Error("the truth log has a hole", zap.Error(err))
+		}
+	}
+	c = &chat{cfg: cfg, log: cfg.Log, record: record, recent: newShortTerm(record), queue: newQueue(), started: cfg.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close())
 		}
 	}()
 	if c.database, err = openDatabase(ctx, cfg.Data, synced); err != nil {
-		return nil, err
-	}
-	if err = c.recent.open(); err != nil {
 		return nil, err
 	}
 	var durable []Store
@@ -78,14 +80,19 @@ func openChat(ctx context.Context, cfg Config, log *truth.Log) (c *chat, err err
 				return nil, err
 			}
 		}
-		witness := witnessed{store, log}
-		if err = witness.holds(ctx); err != nil {
-			return nil, err
-		}
+		witness := witnessed{store, record}
 		durable = append(durable, witness)
 		c.homes = append(c.homes, c.plantIn(witness))
 		if home == VectorStore {
 			c.vectors = c.homes[len(c.homes)-1]
+		}
+		if err = witness.holds(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Bugs[StaleCache] {
+		if c.homes[0], err = openStale(ctx, c.homes[0], filepath.Join(cfg.Scratch, "history.json")); err != nil {
+			return nil, err
 		}
 	}
 	// A healthy app mends what a crash left; with these bugs nobody thought of it.
@@ -140,7 +147,7 @@ func (c *chat) say(ctx context.Context, user, text string) (exchange, error) {
 	if err := c.remember(ctx, m); err != nil {
 		return exchange{}, err
 	}
-	c.hole(c.recent.add(m))
+	c.recent.add(m)
 	c.log.Info("memory saved", zap.String("user", user), zap.String("id", m.ID))
 	c.witness(truth.Acknowledged, m)
 	return exchangeOf(m), nil
@@ -278,9 +285,10 @@ func (c *chat) history(ctx context.Context, user, before string) (page []exchang
 	return page, older, nil
 }
 
-// forget deletes the user's memories that q selects, written or still queued, and every answer that repeats one, and
-// gives the ids of the exchanges that are gone. A memory that is not there, or is another's, is none of them.
-func (c *chat) forget(ctx context.Context, q Query) (gone []string, err error) {
+// forget deletes the user's memories and questions that q selects, written or still queued, and every answer that
+// repeats such a memory, and gives the ids of the exchanges that are gone. What is not there, or is another's, is none
+// of them.
+func (c *chat) forget(ctx context.Context, q Query) ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	var ms []Memory
@@ -308,17 +316,15 @@ func (c *chat) forget(ctx context.Context, q Query) (gone []string, err error) {
 			return nil, err
 		}
 	}
-	gone = idsOf(ms)
+	asked, err := c.database.unask(ctx, q, ms)
+	if err != nil {
+		return nil, err
+	}
 	for _, m := range ms {
-		asked, err := c.database.unask(ctx, m.User, m.Text)
-		if err != nil {
-			return nil, err
-		}
-		gone = append(gone, asked...)
-		c.hole(c.recent.remove(m))
+		c.recent.remove(m)
 		c.witness(truth.Deleted, m)
 	}
-	return gone, nil
+	return append(idsOf(ms), asked...), nil
 }
 
 func idsOf(ms []Memory) []string {
@@ -331,12 +337,5 @@ func idsOf(ms []Memory) []string {
 
 // witness records what the user is about to be told.
 func (c *chat) witness(event string, m Memory) {
-	c.hole(c.truth.Record(truth.Event{Event: event, User: m.User, ID: m.ID, Text: m.Text}))
-}
-
-// hole reports a truth log that could not be written, which spoils a test and not the app.
-func (c *chat) hole(err error) {
-	if err != nil {
-		c.log.Error("the truth log has a hole", zap.Error(err))
-	}
+	c.record(truth.Event{Event: event, User: m.User, ID: m.ID, Text: m.Text})
 }

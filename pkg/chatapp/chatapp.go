@@ -7,6 +7,20 @@
 // mark is a question: it is answered from memory and stands in the history as an utterance of the user, but is no
 // memory itself.
 //
+// # Pages
+//
+// GET /login is a form (username, password; a new name makes an account), GET /chat the conversation: #message and #send
+// in the form #composer, .message.user and .message.assistant with the exact words in .text, button.forget in each
+// .message.user, #older where there is more, #forget-all, #logout. Errors are [role=alert], confirmations [role=status].
+// Every form works without JavaScript.
+//
+// # For scripts
+//
+// POST /api/login, /api/chat (message), /api/forget (id, or all) take a form or JSON, and answer JSON to whoever accepts
+// it; GET /api/history?before= gives {"items":[{"id","role","text"}],"next"}. Open to all: GET /healthz,
+// /debug/vector-count?user= ({"count"}) and /debug/vectors?user= ({"items":[{"id","user","text"}],"next"}). An empty next
+// ends a list.
+//
 // It can write a truth log (pkg/chatapp/truth) of what it really did, for tests. It knows nothing of Amnesia: neither
 // tokens nor verdicts nor faults.
 package chatapp

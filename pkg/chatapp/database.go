@@ -102,19 +102,8 @@ func (d *database) Delete(ctx context.Context, ids ...string) (deleted []string,
 		return nil, err
 	}
 	err = d.write(ctx, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, `DELETE FROM chat_memory WHERE id IN (SELECT value FROM json_each(?)) RETURNING id`, string(list))
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var id string
-			if err := rows.Scan(&id); err != nil {
-				return err
-			}
-			deleted = append(deleted, id)
-		}
-		return rows.Err()
+		deleted, err = query(ctx, tx, `DELETE FROM chat_memory WHERE id IN (SELECT value FROM json_each(?)) RETURNING id`, []any{string(list)}, scanID)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("deleting from the database: %w", err)
@@ -122,15 +111,21 @@ func (d *database) Delete(ctx context.Context, ids ...string) (deleted []string,
 	return deleted, nil
 }
 
-// where renders the exact conditions of q, the order and, where SQL can do it, the limit.
-func (q Query) where() (string, []any) {
-	clause, args := " WHERE true", []any{}
+// where renders the exact conditions of q.
+func (q Query) where() (clause string, args []any) {
+	clause = " WHERE true"
 	for _, c := range []struct{ text, value string }{{" AND user_id = ?", q.User}, {" AND id = ?", q.ID}, {" AND id < ?", q.Before}} {
 		if c.value != "" {
 			clause += c.text
 			args = append(args, c.value)
 		}
 	}
+	return clause, args
+}
+
+// newest renders the conditions, the order and, where SQL can do it, the limit.
+func (q Query) newest() (clause string, args []any) {
+	clause, args = q.where()
 	clause += " ORDER BY id DESC"
 	if q.Limit > 0 && q.Like == "" {
 		clause += " LIMIT ?"
@@ -140,7 +135,7 @@ func (q Query) where() (string, []any) {
 }
 
 func (d *database) Find(ctx context.Context, q Query) ([]Memory, error) {
-	clause, args := q.where()
+	clause, args := q.newest()
 	ms, err := query(ctx, d.sql, `SELECT id, user_id, content, summary, created_at FROM chat_memory`+clause, args, func(scan func(...any) error) (m Memory, err error) {
 		var at string
 		if err := scan(&m.ID, &m.User, &m.Text, &m.Summary, &at); err != nil {
@@ -162,8 +157,13 @@ func (d *database) Close() error {
 	return nil
 }
 
+// querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
 // query collects the rows.
-func query[T any](ctx context.Context, db *sql.DB, text string, args []any, row func(scan func(...any) error) (T, error)) ([]T, error) {
+func query[T any](ctx context.Context, db querier, text string, args []any, row func(scan func(...any) error) (T, error)) ([]T, error) {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -194,9 +194,10 @@ func (d *database) ask(ctx context.Context, user string, e exchange) error {
 
 // questions gives questions, newest first.
 func (d *database) questions(ctx context.Context, q Query) ([]exchange, error) {
-	clause, args := q.where()
+	clause, args := q.newest()
 	es, err := query(ctx, d.sql, `SELECT id, content, answer FROM question`+clause, args, func(scan func(...any) error) (e exchange, err error) {
-		return e, scan(&e.ID, &e.Text, &e.Answer)
+		err = scan(&e.ID, &e.Text, &e.Answer)
+		return e, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading questions: %w", err)
@@ -204,20 +205,30 @@ func (d *database) questions(ctx context.Context, q Query) ([]exchange, error) {
 	return es, nil
 }
 
-// unask removes the user's questions that were answered with text, and gives their ids.
-func (d *database) unask(ctx context.Context, user, text string) ([]string, error) {
-	ids, err := query(ctx, d.sql, `SELECT id FROM question WHERE user_id = ? AND instr(answer, ?) > 0`, []any{user, text}, func(scan func(...any) error) (id string, err error) {
-		return id, scan(&id)
-	})
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
+// unask removes the questions that q selects, and those of its user whose answers repeat one of the memories, and gives
+// their ids.
+func (d *database) unask(ctx context.Context, q Query, ms []Memory) (gone []string, err error) {
 	err = d.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM question WHERE user_id = ? AND instr(answer, ?) > 0`, user, text)
-		return err
+		clause, args := q.where()
+		if gone, err = query(ctx, tx, `DELETE FROM question`+clause+` RETURNING id`, args, scanID); err != nil {
+			return err
+		}
+		for _, m := range ms {
+			ids, err := query(ctx, tx, `DELETE FROM question WHERE user_id = ? AND instr(answer, ?) > 0 RETURNING id`, []any{q.User, m.Text}, scanID)
+			if err != nil {
+				return err
+			}
+			gone = append(gone, ids...)
+		}
+		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("deleting the answers that repeat a forgotten memory: %w", err)
+		return nil, fmt.Errorf("deleting questions: %w", err)
 	}
-	return ids, nil
+	return gone, nil
+}
+
+func scanID(scan func(...any) error) (id string, err error) {
+	err = scan(&id)
+	return id, err
 }

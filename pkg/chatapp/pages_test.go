@@ -304,6 +304,7 @@ func TestForgetAll(t *testing.T) {
 	a.tell("ada", "one")
 	a.tell("ada", "two")
 	a.tell("bob", "three")
+	a.ask("ada", "What is four?")
 	doc := a.post("ada", "/api/forget", url.Values{"all": {"yes"}})
 	if doc.Find(".message").Length() != 0 || doc.Find("[role=status]").Length() != 1 {
 		t.Error("the page still has messages, or says nothing")

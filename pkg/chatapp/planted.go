@@ -2,6 +2,12 @@ package chatapp
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -84,4 +90,66 @@ func (d delayed) Find(ctx context.Context, q Query) ([]Memory, error) {
 		q.Before = seen
 	}
 	return d.Store.Find(ctx, q)
+}
+
+// stale is StaleCache: its reads come from a file that was written when there was none, and from what was saved since
+// the start.
+type stale struct {
+	Store
+	mu    sync.Mutex
+	shown []Memory
+}
+
+// openStale gives the store itself when it fails.
+func openStale(ctx context.Context, store Store, path string) (Store, error) {
+	s := &stale{Store: store}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &s.shown)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		if s.shown, err = store.Find(ctx, Query{}); err == nil {
+			err = s.write(path)
+		}
+	}
+	if err != nil {
+		return store, fmt.Errorf("opening the cached history: %w", err)
+	}
+	return s, nil
+}
+
+func (s *stale) write(path string) error {
+	data, err := json.Marshal(s.shown)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+func (s *stale) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
+	stored, err := s.Store.Save(ctx, ms...)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.shown = append(s.shown, ms...)
+	}
+	return stored, err
+}
+
+func (s *stale) Delete(ctx context.Context, ids ...string) ([]string, error) {
+	deleted, err := s.Store.Delete(ctx, ids...)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.shown = slices.DeleteFunc(s.shown, func(m Memory) bool { return slices.Contains(ids, m.ID) })
+	}
+	return deleted, err
+}
+
+func (s *stale) Find(_ context.Context, q Query) ([]Memory, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return q.pick(bare(s.shown)), nil
 }

@@ -1,7 +1,6 @@
 package chatapp
 
 import (
-	"errors"
 	"slices"
 	"sync"
 
@@ -15,41 +14,37 @@ const shortTermSize = 20
 // is looked up. Nothing depends on it.
 type shortTerm struct {
 	mu     sync.Mutex
-	truth  *truth.Log
+	record recorder
 	byUser map[string][]Memory
 }
 
-func newShortTerm(log *truth.Log) *shortTerm {
-	return &shortTerm{truth: log, byUser: map[string][]Memory{}}
+// newShortTerm records that the cache is empty in a new process.
+func newShortTerm(record recorder) *shortTerm {
+	record(truth.Event{Event: truth.Holds, Store: ShortTermStore})
+	return &shortTerm{record: record, byUser: map[string][]Memory{}}
 }
 
-// open records that the cache is empty in a new process.
-func (s *shortTerm) open() error {
-	return s.truth.Record(truth.Event{Event: truth.Holds, Store: ShortTermStore})
-}
-
-func (s *shortTerm) add(m Memory) error {
+func (s *shortTerm) add(m Memory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ms := append(s.byUser[m.User], m)
-	var err error
 	if len(ms) > shortTermSize {
-		err = s.truth.Record(truth.Event{Event: truth.Removed, Store: ShortTermStore, ID: ms[0].ID})
+		s.record(truth.Event{Event: truth.Removed, Store: ShortTermStore, ID: ms[0].ID})
 		ms = ms[1:]
 	}
 	s.byUser[m.User] = ms
-	return errors.Join(err, s.truth.Record(truth.Event{Event: truth.Stored, Store: ShortTermStore, User: m.User, ID: m.ID, Text: m.Text}))
+	s.record(truth.Event{Event: truth.Stored, Store: ShortTermStore, User: m.User, ID: m.ID, Text: m.Text})
 }
 
-func (s *shortTerm) remove(m Memory) error {
+func (s *shortTerm) remove(m Memory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ms := s.byUser[m.User]
-	left := slices.DeleteFunc(slices.Clone(ms), func(k Memory) bool { return k.ID == m.ID })
-	if s.byUser[m.User] = left; len(left) == len(ms) {
-		return nil
+	at := slices.IndexFunc(s.byUser[m.User], func(k Memory) bool { return k.ID == m.ID })
+	if at < 0 {
+		return
 	}
-	return s.truth.Record(truth.Event{Event: truth.Removed, Store: ShortTermStore, ID: m.ID})
+	s.byUser[m.User] = slices.Delete(s.byUser[m.User], at, at+1)
+	s.record(truth.Event{Event: truth.Removed, Store: ShortTermStore, ID: m.ID})
 }
 
 func (s *shortTerm) last(user string) (Memory, bool) {

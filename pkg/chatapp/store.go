@@ -3,7 +3,6 @@ package chatapp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -81,16 +80,19 @@ func bare(ms []Memory) []entry {
 	return entries
 }
 
+// recorder writes to the truth log.
+type recorder func(truth.Event)
+
 // witnessed tells the truth log what a store really did.
 type witnessed struct {
 	Store
-	truth *truth.Log
+	record recorder
 }
 
 func (w witnessed) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
 	stored, err := w.Store.Save(ctx, ms...)
 	for _, m := range stored {
-		err = errors.Join(err, w.truth.Record(truth.Event{Event: truth.Stored, Store: w.Name(), User: m.User, ID: m.ID, Text: m.Text}))
+		w.record(truth.Event{Event: truth.Stored, Store: w.Name(), User: m.User, ID: m.ID, Text: m.Text})
 	}
 	return stored, err
 }
@@ -98,7 +100,7 @@ func (w witnessed) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
 func (w witnessed) Delete(ctx context.Context, ids ...string) ([]string, error) {
 	deleted, err := w.Store.Delete(ctx, ids...)
 	for _, id := range deleted {
-		err = errors.Join(err, w.truth.Record(truth.Event{Event: truth.Removed, Store: w.Name(), ID: id}))
+		w.record(truth.Event{Event: truth.Removed, Store: w.Name(), ID: id})
 	}
 	return deleted, err
 }
@@ -109,7 +111,8 @@ func (w witnessed) holds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.truth.Record(truth.Event{Event: truth.Holds, Store: w.Name(), IDs: idsOf(ms)})
+	w.record(truth.Event{Event: truth.Holds, Store: w.Name(), IDs: idsOf(ms)})
+	return nil
 }
 
 // reconcile makes the vector memory hold exactly what the database holds. A process that was killed between the two
