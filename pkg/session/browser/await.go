@@ -191,7 +191,7 @@ func (s *surface) responded(ctx context.Context, a *awaited, exchanges []exchang
 		}
 		for _, text := range texts {
 			if session.Holds(text, contains) {
-				return x, text[:min(len(text), textLimit)], nil
+				return x, strings.ToValidUTF8(text[:min(len(text), textLimit)], ""), nil
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,6 +65,9 @@ func launch(ctx context.Context, cfg Config, log *zap.Logger) (*engine, error) {
 }
 
 func (e *engine) start(cfg Config, log *zap.Logger) (err error) {
+	if cfg.DriverDir == "" || cfg.ExecutablePath == "" { // either would have Playwright look in places of its own
+		return errors.New("nobody said where it is — fix: run `amnesia browser install`")
+	}
 	if e.dir, err = os.MkdirTemp("", "amnesia-browser-"); err != nil {
 		return err
 	}
@@ -81,16 +85,11 @@ func (e *engine) start(cfg Config, log *zap.Logger) (err error) {
 	if err != nil {
 		return fmt.Errorf("the Playwright driver in %s: %w — fix: run `amnesia browser install`", cfg.DriverDir, err)
 	}
-	root := os.Geteuid() == 0
-	args := append(flags[:len(flags):len(flags)], cfg.Args...)
-	sandbox := !root
-	for _, a := range cfg.Args {
-		sandbox = sandbox && a != "--no-sandbox"
-	}
+	sandbox := os.Geteuid() != 0 && !slices.Contains(cfg.Args, "--no-sandbox")
 	e.browser, err = e.pw.Chromium.Launch(playwright.BrowserTypeLaunchOptions{
 		ExecutablePath:  playwright.String(cfg.ExecutablePath),
 		Headless:        playwright.Bool(cfg.Headless),
-		Args:            args,
+		Args:            slices.Concat(flags[:], cfg.Args),
 		ChromiumSandbox: playwright.Bool(sandbox), // false passes --no-sandbox, without which Chromium refuses to run as root
 		// Signals are the daemon's: a Ctrl-C reaches the whole process group, and the sweep after it needs the browser.
 		HandleSIGINT:  playwright.Bool(false),
@@ -185,7 +184,12 @@ func (e *engine) end() {
 
 // do runs one call into Playwright, which knows no contexts. It comes back as soon as the call, ctx or the engine ends; a
 // call that was left behind ends by its own time-out or with the engine.
-func do[T any](ctx context.Context, e *engine, fn func() (T, error)) (T, error) {
+func do[T any](ctx context.Context, e *engine, call func() (T, error)) (T, error) {
+	return doOr(ctx, e, call, func(T) {})
+}
+
+// doOr is do; undo gets what a call that was left behind still brought.
+func doOr[T any](ctx context.Context, e *engine, call func() (T, error), undo func(T)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -196,9 +200,10 @@ func do[T any](ctx context.Context, e *engine, fn func() (T, error)) (T, error) 
 	}
 	done := make(chan result, 1)
 	go func() {
-		v, err := fn()
+		v, err := call()
 		done <- result{v, err}
 	}()
+	var err error
 	select {
 	case r := <-done:
 		if r.err != nil && disconnected(r.err) {
@@ -206,10 +211,16 @@ func do[T any](ctx context.Context, e *engine, fn func() (T, error)) (T, error) 
 		}
 		return r.value, r.err
 	case <-ctx.Done():
-		return none, ctx.Err()
+		err = ctx.Err()
 	case <-e.dead:
-		return none, &session.RigError{Err: errors.New(e.reason())}
+		err = &session.RigError{Err: errors.New(e.reason())}
 	}
+	go func() {
+		if r := <-done; r.err == nil {
+			undo(r.value)
+		}
+	}()
+	return none, err
 }
 
 // stderrLog hands the driver's standard error to the log, a line at a time.

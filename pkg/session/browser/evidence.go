@@ -12,11 +12,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// evidenceTimeout bounds each piece of evidence.
-const evidenceTimeout = 5 * time.Second
+const (
+	// evidenceTimeout bounds each piece of evidence.
+	evidenceTimeout = 5 * time.Second
+	// traceFor is how far back a trace reaches, at least; older parts are thrown away at the next Goto, so that the
+	// trace of a long session stays small.
+	traceFor = 5 * time.Minute
+)
 
 // Evidence saves a screenshot, the document as it stands and, where it is recorded, the trace since the surface was
-// opened or last gave evidence. It works after the ctx of a failed action is over too; ctx here only cuts it short.
+// opened or last gave evidence. Its ctx is best not that of the action that failed, which may be over.
 func (s *surface) Evidence(ctx context.Context, name string) []string {
 	if s.d.cfg.EvidenceDir == "" || !s.e.alive() {
 		return nil
@@ -48,13 +53,19 @@ func (s *surface) Evidence(ctx context.Context, name string) []string {
 	})
 	if s.d.cfg.Trace {
 		save(stem+".zip", func() error {
-			if err := s.context.Tracing().StopChunk(stem + ".zip"); err != nil {
-				return err
-			}
-			return s.context.Tracing().StartChunk()
+			return s.cutTrace(stem + ".zip")
 		})
 	}
 	return saved
+}
+
+// cutTrace ends the current part of the trace, saving it where a path is given, and begins the next.
+func (s *surface) cutTrace(path ...string) error {
+	if err := s.context.Tracing().StopChunk(path...); err != nil {
+		return err
+	}
+	s.traced = time.Now()
+	return s.context.Tracing().StartChunk()
 }
 
 // fileName keeps of a name what every file system takes.

@@ -27,6 +27,8 @@ type InstallOptions struct {
 	ExecutablePath string
 	// Archive is the tarball that `npm pack playwright-core@1.52.0` makes, for machines without a registry.
 	Archive string
+	// BrowserMustExist leaves the system's packages alone: without a browser nothing is installed.
+	BrowserMustExist bool
 	// Out is told what is being done, a line each; nil for silence.
 	Out io.Writer
 }
@@ -66,6 +68,11 @@ func Install(ctx context.Context, o InstallOptions) (Installation, error) {
 	dir, err := o.dir()
 	if err != nil {
 		return Installation{}, err
+	}
+	if o.BrowserMustExist {
+		if _, err := findChromium(o.ExecutablePath); err != nil {
+			return Find(o)
+		}
 	}
 	if checkDriver(dir) != nil {
 		fmt.Fprintf(o.Out, "installing the Playwright driver %s into %s\n", driverVersion, dir)

@@ -79,7 +79,8 @@ func (n *network) watch(c playwright.BrowserContext, page playwright.Page) {
 				n.forget(x)
 			}
 			if bodiless(response) {
-				// Chromium reports the end of a body only once the page has read it, and of an empty one never.
+				// Chromium reports the end of a body once the page has read it; one that is empty, and that the page
+				// does not read, it reports as given up.
 				x.ended, x.notSeen, x.seen = true, n.since, now
 			}
 		})
@@ -126,8 +127,8 @@ func (n *network) end(r playwright.Request, now memory.Instant, took float64, fa
 		return
 	}
 	delete(n.byReq, r)
-	if x.ended && failure == "" {
-		return
+	if x.ended {
+		return // with its head
 	}
 	x.ended, x.failure, x.seen = true, failure, now
 	// It began after the action did, and lasted so long: so it had not ended before this.

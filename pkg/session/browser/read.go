@@ -17,8 +17,8 @@ const (
 	stillFor = 60 * time.Millisecond
 	// lazyFor is the same at an end of a scrolled list: what loads more may wait before it begins.
 	lazyFor = 300 * time.Millisecond
-	// drawLimit is how long a page may take to become still.
-	drawLimit = 5 * time.Second
+	// growFor is how long a button for more may take to bring something when nothing is under way on the network.
+	growFor = 2 * time.Second
 )
 
 // listing is one reading of a list.
@@ -91,9 +91,10 @@ func (s *surface) ready(ctx context.Context, doing string, r session.Read) (l li
 	return s.drawn(ctx, doing, r.Selector, stillFor)
 }
 
-// drawn reads the list until it has stood still for so long, with nothing under way that could change it.
+// drawn reads the list until it has stood still for so long, with nothing under way that could change it. whole is false
+// when that does not come about within an action's time, or when something that may belong to the list failed.
 func (s *surface) drawn(ctx context.Context, doing, selector string, still time.Duration) (l listing, whole bool, err error) {
-	limit := time.NewTimer(drawLimit)
+	limit := time.NewTimer(s.d.cfg.ActionTimeout)
 	defer limit.Stop()
 	tick := time.NewTicker(stillFor / 3)
 	defer tick.Stop()
@@ -170,9 +171,9 @@ func (s *surface) readByClick(ctx context.Context, doing string, r session.Read,
 	}
 }
 
-// grown waits, for up to drawLimit, until the list differs from what it was, and until it is drawn.
+// grown waits, for up to growFor, until the list differs from what it was, and until it is drawn.
 func (s *surface) grown(ctx context.Context, doing string, r session.Read, was listing) (l listing, whole bool, err error) {
-	for deadline := time.Now().Add(drawLimit); ; {
+	for deadline := time.Now().Add(growFor); ; {
 		if l, whole, err = s.drawn(ctx, doing, r.Selector, stillFor); err != nil {
 			return l, false, err
 		}

@@ -36,6 +36,7 @@ type surface struct {
 	last    session.Response
 	pierced atomic.Bool // the page uses shadow roots, which only Playwright's own selectors look into
 	spoilt  error       // an action was left behind half done: what the page does next is anyone's guess
+	traced  time.Time   // when the part of the trace began that Evidence would keep
 	closing sync.Once
 	endErr  error
 }
@@ -44,13 +45,11 @@ var _ session.Surface = (*surface)(nil)
 
 func (d *Driver) newSurface(ctx context.Context, e *engine, baseURL string, u session.User) (*surface, error) {
 	s := &surface{d: d, e: e, base: baseURL, user: u, net: newNetwork(d.cfg.Clock)}
-	// On its way out an abandoned context must still be closed, so all of it is one call.
 	type opened struct {
 		context playwright.BrowserContext
 		page    playwright.Page
 	}
-	abandoned := make(chan struct{})
-	o, err := do(ctx, e, func() (opened, error) {
+	o, err := doOr(ctx, e, func() (opened, error) {
 		c, err := e.browser.NewContext(playwright.BrowserNewContextOptions{
 			BaseURL:  playwright.String(baseURL),
 			Viewport: &playwright.Size{Width: 1280, Height: 800},
@@ -64,25 +63,20 @@ func (d *Driver) newSurface(ctx context.Context, e *engine, baseURL string, u se
 				Snapshots: playwright.Bool(true), Title: playwright.String(u.Name),
 			})
 		}
-		select {
-		case <-abandoned:
-			err = context.Canceled
-		default:
-		}
 		if err != nil {
 			_ = c.Close()
 			return opened{}, err
 		}
 		return opened{c, page}, nil
-	})
+	}, func(late opened) { _ = late.context.Close() })
 	if err != nil {
-		close(abandoned)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("opening a browser context: %w", ctx.Err())
 		}
 		return nil, &session.RigError{Err: fmt.Errorf("opening a browser context: %w", err)}
 	}
 	s.context, s.page = o.context, o.page
+	s.traced = time.Now()
 	s.acted = d.cfg.Clock.Now()
 	s.net.watch(s.context, s.page)
 	return s, nil
@@ -136,6 +130,11 @@ func (s *surface) mark() {
 func (s *surface) Goto(ctx context.Context, url string) error {
 	doing := "goto " + url
 	err := s.act(ctx, doing, func(timeout *float64) error {
+		if s.d.cfg.Trace && time.Since(s.traced) > traceFor {
+			if err := s.cutTrace(); err != nil {
+				return err
+			}
+		}
 		_, err := s.page.Goto(url, playwright.PageGotoOptions{Timeout: timeout, WaitUntil: playwright.WaitUntilStateLoad})
 		if err != nil && strings.Contains(err.Error(), "interrupted by another navigation") {
 			// The page sent the user on before it had loaded.
