@@ -308,11 +308,12 @@ func TestASlowReaderLosesLinesAndHoldsNobodyUp(t *testing.T) {
 	defer leave()
 	logs := e.Logs(ctx)
 	startAll(t, e)
-	if e.Dropped() == 0 {
-		t.Error("nothing was dropped")
-	}
-	if tail := e.Tail("app"); len(tail) != 20 || tail[19] != "line 19999" {
-		t.Errorf("the tail: %q", tail)
+	eventually(t, "the end of the log, and no more than 20 lines of it kept", func() bool {
+		tail := e.Tail("app")
+		return len(tail) == 20 && tail[19] == "line 19999"
+	})
+	if e.Dropped() < 10_000 {
+		t.Errorf("%d lines were dropped", e.Dropped())
 	}
 	leave()
 	for range logs { // closed with its context
