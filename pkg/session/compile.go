@@ -45,7 +45,7 @@ type section struct {
 	steps  []Step
 }
 
-// Sections gives the script's sections in a fixed order.
+// sections gives the script's sections in a fixed order.
 func (s *Script) sections() []section {
 	return []section{
 		{"signup", false, s.Signup},

@@ -3,6 +3,7 @@ package sessiontest
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -264,8 +265,8 @@ func selectors(t *testing.T, k *kit) {
 func evidence(t *testing.T, k *kit) {
 	r := k.rig(t, Script())
 	for _, f := range r.Evidence(r.ctx, "what-it-showed") {
-		if err := exists(f); err != nil {
-			t.Error(err)
+		if fi, err := os.Stat(f); err != nil || fi.Size() == 0 {
+			t.Errorf("%s is not there or empty: %v", f, err)
 		}
 		if !strings.Contains(f, "what-it-showed") {
 			t.Errorf("%s does not carry its name", f)

@@ -22,18 +22,20 @@ type Mode string
 
 // What POST /api/chat does (Chat), or what GET /chat does (Page).
 const (
-	Normal   Mode = ""
-	Slow     Mode = "slow"     // the answer stands complete a while before the response ends
-	Cut      Mode = "cut"      // half of the response, then the connection is gone
-	Fail503  Mode = "503"      // an error that the user is shown
-	Mute503  Mode = "503-mute" // an error with an empty body, of which a page with script shows nothing
-	Busy429  Mode = "429"      // Retry-After: 1
-	Hang     Mode = "hang"     // no answer at all
-	Drop     Mode = "drop"     // the message is read, then the connection is gone
-	Expired  Mode = "expired"  // nobody is logged in any more, at each request
-	Endless  Mode = "endless"  // the last page of the history leads back to the first
-	pageSize      = 10         //
-	linger        = 150 * time.Millisecond
+	Normal  Mode = ""
+	Slow    Mode = "slow"     // the answer stands complete a while before the response ends
+	Cut     Mode = "cut"      // half of the response, then the connection is gone
+	Fail503 Mode = "503"      // an error that the user is shown
+	Mute503 Mode = "503-mute" // an error with an empty body, of which a page with script shows nothing
+	Busy429 Mode = "429"      // Retry-After: 1
+	Hang    Mode = "hang"     // no answer at all
+	Drop    Mode = "drop"     // the message is read, then the connection is gone
+	Expired Mode = "expired"  // nobody is logged in any more, at each request
+)
+
+const (
+	pageSize = 10                     // messages on one page of the history
+	linger   = 150 * time.Millisecond // how long a slow response goes on once its answer stands there
 )
 
 // Message is one line of a conversation.
@@ -42,8 +44,7 @@ type Message struct{ Role, Text string }
 // Server is a small chat app, with a page that works with and without JavaScript.
 type Server struct {
 	*httptest.Server
-	// Scripts says whether the page carries its script.
-	scripts bool
+	scripts bool // the page carries its script
 	clock   memory.Clock
 
 	mu       sync.Mutex
@@ -85,7 +86,7 @@ func (s *Server) Chat(m Mode) { s.locked(func() { s.chat = m }) }
 // Page sets how the history is shown from now on.
 func (s *Server) Page(m Mode) { s.locked(func() { s.page = m }) }
 
-// Forget ends every login, as a restarted app does that keeps them in memory.
+// LogoutAll ends every login, as a restarted app does that keeps them in memory.
 func (s *Server) LogoutAll() { s.locked(func() { clear(s.sessions) }) }
 
 // Messages gives a user's history.
@@ -196,9 +197,6 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) {
 	p := s.show(user, n)
 	if r.FormValue("forgot") != "" {
 		p.Status = "Forgotten"
-	}
-	if mode == Endless && p.Older == 0 {
-		p.Older = 1
 	}
 	if mode == Cut {
 		var b strings.Builder

@@ -4,9 +4,7 @@ package sessiontest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -224,13 +222,4 @@ func users(ms []Message) (texts []string) {
 		}
 	}
 	return texts
-}
-
-var errNone = errors.New("no such file")
-
-func exists(file string) error {
-	if fi, err := os.Stat(file); err != nil || fi.Size() == 0 {
-		return fmt.Errorf("%w or empty: %s", errNone, file)
-	}
-	return nil
 }

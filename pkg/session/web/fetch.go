@@ -225,8 +225,9 @@ func ours(err error) bool {
 
 func cause(err error) string {
 	var ne net.Error
+	var dns *net.DNSError // a stopped container has no name either
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+	case errors.As(err, &dns) && !dns.IsTimeout, errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return session.CauseRefused
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return session.CauseReset

@@ -16,14 +16,14 @@ import (
 
 // page is one loaded document. Every document is a tree: what is no HTML stands in a <pre>, as browsers show it.
 type page struct {
-	url     *url.URL
-	base    *url.URL // what addresses on it are relative to
-	doc     *html.Node
-	status  int
-	began   memory.Instant
-	ended   memory.Instant
-	typed   map[*html.Node]string // what was filled in
-	control map[string]*html.Node // by id, made when first asked for
+	url    *url.URL
+	base   *url.URL // what addresses on it are relative to
+	doc    *html.Node
+	status int
+	began  memory.Instant
+	ended  memory.Instant
+	typed  map[*html.Node]string // what was filled in
+	ids    map[string]*html.Node // made when first asked for
 }
 
 // parse reads a document. A body that claims no type is taken for HTML when it looks like it.
@@ -76,16 +76,16 @@ func (p *page) find(selector string) ([]*html.Node, error) {
 
 // byID gives the element with that id.
 func (p *page) byID(id string) *html.Node {
-	if p.control == nil {
-		p.control = map[string]*html.Node{}
+	if p.ids == nil {
+		p.ids = map[string]*html.Node{}
 		walk(p.doc, func(n *html.Node) bool {
-			if id := attr(n, "id"); id != "" && p.control[id] == nil {
-				p.control[id] = n
+			if id := attr(n, "id"); id != "" && p.ids[id] == nil {
+				p.ids[id] = n
 			}
 			return true
 		})
 	}
-	return p.control[id]
+	return p.ids[id]
 }
 
 // seen is what a person reads on the page.
