@@ -185,8 +185,12 @@ func atMostOnce(t *testing.T, k *kit) {
 	r.Chat(Drop) // on a connection that was used before, after which a client may be tempted to try again
 	rc, err = r.Tell(r.ctx, note(2, "It is $."))
 	outcome(t, rc, err, memory.Unknown, session.CauseInterrupted)
-	if n := r.Posts(); n != 2 {
-		t.Errorf("%d messages reached the server, want 2", n)
+	most := 2
+	if k.f.JavaScript {
+		most = 3 // Chromium itself sends again on a connection that was used before (HttpNetworkTransaction::ShouldResendRequest)
+	}
+	if n := r.Posts(); n < 2 || n > most {
+		t.Errorf("%d messages reached the server, want 2 and at most %d", n, most)
 	}
 }
 
