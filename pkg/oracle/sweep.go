@@ -57,7 +57,7 @@ func (b *Book) sweep(f fact.Sweep) {
 		b.fold(h, h.Views[h.view(f.View)].raw, r, proven, 0, beside[h.Memory.User])
 	}
 	if f.View == viewAnswer {
-		b.asked(f, rows, again)
+		b.asked(f)
 	}
 	for _, hs := range [...][]*History{rows, again} {
 		for _, h := range hs {
@@ -106,13 +106,11 @@ func (c *Context) contract(view string) *memory.Contract {
 }
 
 // asked notes the questions: asking writes history.
-func (b *Book) asked(f fact.Sweep, rows, again []*History) {
+func (b *Book) asked(f fact.Sweep) {
 	n := map[string]int{}
-	for _, hs := range [][]*History{rows, again} {
-		for _, h := range hs {
-			if h != nil {
-				n[h.Memory.User]++
-			}
+	for id := range each(f.Read) {
+		if h := b.live[id]; h != nil {
+			n[h.Memory.User]++
 		}
 	}
 	for name, n := range n {
