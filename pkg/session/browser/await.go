@@ -139,9 +139,10 @@ func (s *surface) Await(ctx context.Context, any []session.Condition) (session.S
 
 // decide gives the first condition that holds; nil when none does.
 func (s *surface) decide(ctx context.Context, list []*awaited, exchanges []exchange, bodies map[playwright.Response][]byte) (*session.Sighting, error) {
+	doc, _ := s.net.document()
 	for i, a := range list {
-		if a.onPage() && !a.held {
-			continue
+		if a.onPage() && !a.held || doc.failed() && (a.Selector == "" || a.State == "hidden") {
+			continue // on an error page, everything is hidden
 		}
 		found := session.Sighting{Index: i, NotSeen: a.notSeen, Seen: a.seen, Text: a.text}
 		if a.response == nil {
@@ -155,6 +156,7 @@ func (s *surface) decide(ctx context.Context, list []*awaited, exchanges []excha
 			continue
 		}
 		// All of it holds since the last of its parts came to hold.
+		found.URL = x.url
 		found.NotSeen, found.Seen = memory.Later(found.NotSeen, x.notSeen), memory.Later(found.Seen, x.seen)
 		if found.Text == "" {
 			found.Text = text
@@ -168,7 +170,7 @@ func (s *surface) decide(ctx context.Context, list []*awaited, exchanges []excha
 func (s *surface) responded(ctx context.Context, a *awaited, exchanges []exchange, bodies map[playwright.Response][]byte) (*exchange, string, error) {
 	for i := range exchanges {
 		x := &exchanges[i]
-		if !x.ended || x.failure != "" || x.status == 0 || x.status >= 400 || !a.response(x.url) {
+		if !x.answered() || !x.matches(a.response) {
 			continue
 		}
 		contains := a.Contains
@@ -228,7 +230,7 @@ func (s *surface) timedOut(ctx context.Context, doing string, exchanges []exchan
 	if status, after := worst(exchanges); status >= 400 {
 		t.Cause, t.Status, t.RetryAfter = session.CauseResponse, status, after
 	}
-	if doc, _ := s.net.document(); doc != nil && doc.status >= 400 {
+	if doc, _ := s.net.document(); doc.failed() {
 		t.Text = s.shown(ctx)
 	}
 	return t

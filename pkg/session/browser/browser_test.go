@@ -90,7 +90,7 @@ func drop(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 // TestBrowser holds what needs only a browser that nobody hurts.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	d := start(t, "", func(c *browser.Config) { c.Trace = true })
+	d := start(t, "")
 	for name, run := range map[string]func(*testing.T, *browser.Driver){
 		"bounds of an element":        boundsOfElement,
 		"bounds of a response":        boundsOfResponse,
@@ -106,7 +106,6 @@ func TestBrowser(t *testing.T) {
 		"lists drawn by script":       drawn,
 		"lists that scroll":           scrolls,
 		"lists behind a button":       button,
-		"evidence":                    evidence,
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) { run(t, d) })
 	}
@@ -410,7 +409,9 @@ func eight(t *testing.T, d *browser.Driver) {
 	t.Logf("8 users, 3 messages each: %v", time.Since(begin))
 }
 
-func evidence(t *testing.T, d *browser.Driver) {
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	d := start(t, "", func(c *browser.Config) { c.Trace = true })
 	srv := site(t, map[string]string{"/": `<h1>Look at me</h1>`}, nil)
 	s := open(t, d.At(srv.URL), "../some one")
 	must(t, s.Goto(t.Context(), "/"))

@@ -4,6 +4,11 @@
 // It is the only importer of playwright-go, and installs what that needs (Install, Find). It knows the primitive actions
 // of session.Surface and nothing of scripts, faults, stores or verdicts.
 //
+// # What Chromium does by itself
+//
+// A user's browser is not only a script. When a connection that was used before ends without an answer, Chromium sends the
+// request once more on a new one, a POST too: an app that died in between may get a message twice.
+//
 // # Processes
 //
 // playwright-go starts a node process, the Playwright driver, and that starts Chromium. Node ends when its standard input

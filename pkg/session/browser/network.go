@@ -3,6 +3,7 @@ package browser
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,8 @@ import (
 // exchange is one request of the page, or of the script itself, with what came of it.
 type exchange struct {
 	url, method string
+	via         []string // the addresses that redirected to url
+	request     playwright.Request
 	kind        string // Playwright's resource type; "request" for one of the script's own, "frame" for a WebSocket's
 	status      int    // 0 until the head of the response came
 	retryAfter  time.Duration
@@ -54,14 +57,17 @@ func newNetwork(clock memory.Clock) *network {
 func (n *network) watch(c playwright.BrowserContext, page playwright.Page) {
 	main := page.MainFrame()
 	c.OnRequest(func(r playwright.Request) {
-		x := &exchange{url: r.URL(), method: r.Method(), kind: r.ResourceType()}
+		x := &exchange{url: r.URL(), method: r.Method(), kind: r.ResourceType(), request: r}
+		from := r.RedirectedFrom()
 		document := r.IsNavigationRequest() && (r.Frame() == nil || r.Frame() == main)
 		n.event(func(now memory.Instant) {
 			x.began = now
-			n.list = append(n.list, x)
 			n.byReq[r] = x
 			if document {
 				n.doc = x
+			}
+			if from == nil || n.follow(from, x) { // else the first of the chain began before the last action
+				n.list = append(n.list, x)
 			}
 		})
 	})
@@ -153,6 +159,18 @@ func (n *network) begin(at memory.Instant) {
 	}
 }
 
+// follow puts a redirected request in the place of the one that it came of, if that is remembered.
+func (n *network) follow(from playwright.Request, x *exchange) bool {
+	for _, f := range n.list {
+		if f.request == from {
+			x.via, x.method = append(f.via, f.url), f.method
+			n.forget(f)
+			return true
+		}
+	}
+	return false
+}
+
 func (n *network) forget(x *exchange) {
 	for i := range n.list {
 		if n.list[i] == x {
@@ -205,6 +223,20 @@ func (x *exchange) ofPage() bool {
 func (x *exchange) broken() bool {
 	return x.ended && (x.failure != "" && !strings.Contains(x.failure, "ERR_ABORTED") || x.status >= 500 || x.status == http.StatusTooManyRequests)
 }
+
+// answered reports whether the request has its answer, and a good one. A redirect is none: it goes on.
+func (x *exchange) answered() bool {
+	redirect := x.status >= 300 && x.status < 400 && x.status != http.StatusNotModified
+	return x.ended && x.failure == "" && x.status != 0 && x.status < 400 && !redirect
+}
+
+// matches reports whether an address of its chain is meant.
+func (x *exchange) matches(glob func(string) bool) bool {
+	return glob(x.url) || slices.ContainsFunc(x.via, glob)
+}
+
+// failed reports whether a document shows no page of the target's.
+func (x *exchange) failed() bool { return x != nil && (x.failure != "" || x.status >= 400) }
 
 // sameOrigin compares scheme and host.
 func sameOrigin(a, b string) bool {
