@@ -14,6 +14,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -114,7 +115,7 @@ func (d *Driver) Close() error {
 func (d *Driver) Check(s *session.Script) []error { return Check(s) }
 
 // Check says what of a script plain HTTP cannot do, one *session.ScriptError each: pages that scroll, keys other than
-// Enter, selectors that need a browser.
+// Enter, selectors and WebSockets that need a browser.
 func Check(s *session.Script) []error {
 	c, err := session.CompileScript(s)
 	if err != nil {
@@ -133,6 +134,12 @@ func Check(s *session.Script) []error {
 				fail(field, err)
 			}
 		}
+		condition := func(field string, e session.Expect) {
+			find(field+".selector", e.Selector)
+			if strings.HasPrefix(e.Response, "ws") {
+				fail(field+".response", errors.New("only a browser opens WebSockets — fix: wait for the response of a request, or use driver: browser"))
+			}
+		}
 		switch {
 		case st.Fill != nil:
 			find("fill.selector", st.Fill.Selector)
@@ -146,15 +153,15 @@ func Check(s *session.Script) []error {
 		case st.Select != nil:
 			find("select.selector", st.Select.Selector)
 		case st.Expect != nil:
-			find("expect.selector", st.Expect.Selector)
+			condition("expect", *st.Expect)
 		case st.Acknowledged != nil:
-			find("acknowledged.selector", st.Acknowledged.Selector)
+			condition("acknowledged", st.Acknowledged.Expect)
 		case st.Rejected != nil:
-			find("rejected.selector", st.Rejected.Selector)
+			condition("rejected", *st.Rejected)
 		case st.Read != nil:
 			find("read.selector", st.Read.Selector)
 			if st.Read.Ready != nil {
-				find("read.ready.selector", st.Read.Ready.Selector)
+				condition("read.ready", *st.Read.Ready)
 			}
 			if m := st.Read.More; m != nil {
 				find("read.more.click", m.Click)

@@ -59,6 +59,7 @@ func TestCheckNamesEveryStep(t *testing.T) {
 			{Fill: &session.Fill{Selector: ".m:visible", Text: "{{.Memory}}"}},
 			{Press: &session.Press{Selector: "#m", Key: "Control+Enter"}},
 			{Acknowledged: &session.Ack{Expect: session.Expect{Selector: `.m:has-text("{{.Token}}")`}}},
+			{Rejected: &session.Expect{Response: "ws://**/socket"}},
 		},
 		Recall: []session.Step{{Read: &session.Read{Selector: ".m", More: &session.More{Scroll: "#log"}}}},
 	}
@@ -72,7 +73,7 @@ func TestCheckNamesEveryStep(t *testing.T) {
 		place, _, _ := strings.Cut(se.Error(), ":")
 		got = append(got, place)
 	}
-	want := "tell step 1, fill.selector|tell step 2, press.key|recall step 1, read.more.scroll"
+	want := "tell step 1, fill.selector|tell step 2, press.key|tell step 4, rejected.response|recall step 1, read.more.scroll"
 	if strings.Join(got, "|") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, "|"), want)
 	}
