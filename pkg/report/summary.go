@@ -21,6 +21,11 @@ type Summary struct {
 	Exposure        Exposure              `json:"exposure_ms"`
 	DurationSeconds float64               `json:"duration_seconds"`
 	Ledger          string                `json:"ledger"`
+
+	// Found holds the verdicts with a loss or a defect, by memory, for the words to a person.
+	Found []memory.Verdict `json:"-"`
+	// Told holds the texts of those memories.
+	Told map[memory.ID]string `json:"-"`
 }
 
 // Cycles counts cycles by outcome; Control counts those without a fault, which are among the outcomes too.
@@ -72,4 +77,20 @@ func (s Summary) Injections() int {
 		n += f.Injected
 	}
 	return n
+}
+
+// ExitCode gives the exit code of the command line (interface.md): 3 for a silent or reported loss, a defect, or a
+// target that did not recover, 4 when too few cycles were conclusive, else 0.
+func (s Summary) ExitCode(minConclusive float64) int {
+	defects := 0
+	for _, n := range s.Defects {
+		defects += n
+	}
+	switch {
+	case s.Losses[memory.Silent]+s.Losses[memory.Reported] > 0, defects > 0, s.Cycles.Unrecovered > 0:
+		return 3
+	case s.Conclusive() < minConclusive:
+		return 4
+	}
+	return 0
 }

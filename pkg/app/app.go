@@ -1,0 +1,318 @@
+// Package app puts the parts together: New opens everything that a run on one target needs, Run runs its cycles, Close
+// ends it all in reverse order. It is the only package that knows every other; what the commands of the command line do
+// is here too, without flags, environment or signals.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.uber.org/zap"
+
+	"amnesia/chaos"
+	"amnesia/chaos/process"
+	"amnesia/pkg/clock"
+	"amnesia/pkg/config"
+	"amnesia/pkg/fact"
+	"amnesia/pkg/ledger"
+	"amnesia/pkg/memory"
+	"amnesia/pkg/metrics"
+	"amnesia/pkg/session"
+	"amnesia/pkg/soak"
+	"amnesia/pkg/web"
+)
+
+// Options are what a run needs beside its configuration.
+type Options struct {
+	Version    string
+	Seed       uint64
+	Cycles     int           // 0: no end
+	For        time.Duration // 0: no end
+	BrowserDir string        // of Playwright's driver; empty: the user's cache
+	Log        *zap.Logger
+	Tap        func([]fact.Entry) // sees every fact once it is durable; may be nil
+}
+
+// App is one daemon on one target.
+type App struct {
+	Docket *soak.Docket
+	Ledger *ledger.Ledger
+	Web    string // the address that it listens on
+
+	cfg   *config.Config
+	opts  Options
+	log   *zap.Logger
+	clock memory.Clock
+	run   string
+	loop  *soak.Loop
+	done  []func() error // clean-up, last first
+	serve func(context.Context) error
+}
+
+// New opens everything and starts the target's services where the engine does that. On an error all that was opened is
+// closed again.
+func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error) {
+	a := &App{cfg: cfg, opts: o, log: o.Log, clock: clock.System(), run: newRun(), Docket: soak.NewDocket()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m, err := metrics.New(reg, a.metricsSetup())
+	if err != nil {
+		return nil, err
+	}
+	if err := a.openLedger(ctx, m); err != nil {
+		return nil, err
+	}
+	if err := a.listen(ctx, reg); err != nil {
+		return nil, err
+	}
+	engine, err := process.New(a.processConfig())
+	if err != nil {
+		return nil, err
+	}
+	a.onClose(engine.Close)
+	teller, err := session.NewTeller(session.Personas{Seed: o.Seed, Run: a.run, Accounts: cfg.Sessions.Accounts})
+	if err != nil {
+		return nil, err
+	}
+	accounts := newAccounts(teller, cfg.Sessions)
+	prober := chaos.NewProber(a.clock, 0)
+	a.loop = a.newLoop(engine, prober)
+	a.loop.Accounts, a.loop.Teller = accounts.user, teller.Memory
+
+	if err := a.startTarget(ctx, engine, prober); err != nil {
+		return nil, err
+	}
+	driver, err := a.openDriver(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.onClose(driver.Close)
+	if err := a.openPlayersAndViews(driver, accounts); err != nil {
+		return nil, err
+	}
+	return a, a.Ledger.Append(ctx,
+		fact.Run{ID: a.run, Seed: o.Seed, Version: Version(o.Version), Target: cfg.Target.URL, Driver: driver.Name(), At: a.clock.Now()},
+		fact.Contracts{Version: 1, Contracts: cfg.Contracts(), Levels: cfg.Sessions.Script.Levels(),
+			CountsFrom: cfg.Sessions.CountsFrom, At: a.clock.Now()})
+}
+
+// Run runs cycles until a bound or ctx ends them; an ended ctx is no error.
+func (a *App) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		err := a.serve(ctx)
+		if err != nil {
+			cancel() // without eyes on it a soak is not to go on
+		}
+		served <- err
+	}()
+	err := a.loop.Start(ctx)
+	cancel()
+	return errors.Join(err, <-served)
+}
+
+// Close ends everything, last opened first.
+func (a *App) Close() error {
+	var errs []error
+	for i := len(a.done) - 1; i >= 0; i-- {
+		errs = append(errs, a.done[i]())
+	}
+	a.done = nil
+	return errors.Join(errs...)
+}
+
+func (a *App) onClose(fn func() error) { a.done = append(a.done, fn) }
+
+func (a *App) openLedger(ctx context.Context, m *metrics.Metrics) error {
+	l, err := ledger.Open(ctx, a.cfg.Ledger.Path, ledger.Options{
+		Clock: a.clock, Logger: a.log, ObserveAppend: m.LedgerAppend,
+		Tap: func(entries []fact.Entry) {
+			a.Docket.Tap(entries)
+			m.Tap(entries)
+			if a.opts.Tap != nil {
+				a.opts.Tap(entries)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	a.Ledger = l
+	a.onClose(l.Close)
+	// What earlier runs left in this ledger is judged, and counted, together with what comes.
+	for e, err := range l.Facts(ctx, 0) {
+		if err != nil {
+			return err
+		}
+		a.Docket.Tap([]fact.Entry{e})
+	}
+	return m.Restore(l.Facts(ctx, 0))
+}
+
+func (a *App) listen(ctx context.Context, reg *prometheus.Registry) error {
+	ln, err := web.Listen(ctx, a.cfg.Web.Listen)
+	if err != nil {
+		return err
+	}
+	a.Web = ln.Addr().String()
+	a.onClose(func() error { ln.Close(); return nil })
+	srv := web.New(web.Config{Gatherer: reg, Logger: a.log, Ready: a.ready})
+	a.serve = func(ctx context.Context) error { return srv.Serve(ctx, ln) }
+	return nil
+}
+
+// ready reports an error until the loop can run.
+func (a *App) ready() error {
+	if a.loop == nil || a.loop.Player == nil {
+		return errors.New("starting")
+	}
+	return nil
+}
+
+// startTarget starts the services, waits until they are healthy, and looks whether the application answers.
+func (a *App) startTarget(ctx context.Context, engine *process.Engine, prober *chaos.Prober) error {
+	if err := engine.StartAll(ctx); err != nil {
+		return err
+	}
+	hctx, cancel := context.WithTimeout(ctx, a.cfg.Limits.Recovery)
+	defer cancel()
+	if _, err := prober.Await(hctx, engine, nil); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("the target did not come up within %s: %w — fix: start it by hand with the same command, and see what it says", a.cfg.Limits.Recovery, err)
+	}
+	return reachable(ctx, a.cfg.Target.URL)
+}
+
+// reachable reports why nothing answers at the target's address.
+func reachable(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
+	if err != nil {
+		return fmt.Errorf("the target does not answer at target.url: %w — fix: start it, or correct target.url", err)
+	}
+	return resp.Body.Close()
+}
+
+// journal gives the injector the ledger.
+type journal struct{ *ledger.Ledger }
+
+func (j journal) Step(ctx context.Context, s fact.Step) error { return j.Append(ctx, s) }
+
+func (a *App) newLoop(engine *process.Engine, prober *chaos.Prober) *soak.Loop {
+	cfg := a.cfg
+	guard := chaos.NewGuard(chaos.Limits{
+		Armed: cfg.Armed, Every: cfg.Limits.Every, PerHour: cfg.Limits.PerHour, Hours: cfg.Limits.Window, HaltAfter: cfg.Limits.HaltAfter,
+	}, engine, a.clock, chaos.GuardState{})
+	plan := a.planConfig()
+	services := make([]string, len(cfg.Target.Services))
+	for i, s := range cfg.Target.Services {
+		services[i] = s.Name
+	}
+	return &soak.Loop{
+		Run: a.run, Seed: a.opts.Seed,
+		Users: cfg.Sessions.Users, Memories: cfg.Sessions.Memories,
+		ForgetShare: cfg.Sessions.Forget, Retire: cfg.Sessions.Retire, Pace: cfg.Sessions.Pace.Max,
+		Plan: func(cycle int) (chaos.Injection, bool) {
+			inj, fault := chaos.Plan(a.opts.Seed, plan, cycle, chaos.Prior{})
+			return inj, !fault
+		},
+		Every: cfg.Limits.Every, Cycles: a.opts.Cycles, For: a.opts.For,
+		Services: services, App: services[0],
+		TrafficWithin: 5 * time.Minute, SettleWithin: 5 * time.Second,
+		Driver: cfg.Sessions.Driver,
+		Ledger: a.Ledger, Docket: a.Docket, Engine: engine, Prober: prober, Recovery: cfg.Limits.Recovery,
+		Injector: chaos.NewInjector(chaos.InjectorConfig{Engine: engine, Journal: journal{a.Ledger}, Guard: guard, Prober: prober,
+			Clock: a.clock, After: cfg.Limits.Recovery}),
+		Clock: a.clock, Log: a.log,
+	}
+}
+
+// planConfig turns the file's faults into the plan's rules.
+func (a *App) planConfig() chaos.PlanConfig {
+	s := a.cfg.Sessions
+	p := chaos.PlanConfig{Points: map[string]int{
+		string(session.PointLoggedIn): s.Users, string(session.PointTold): s.Users * s.Memories,
+		string(session.PointAcknowledged): s.Users * s.Memories, string(session.PointIdle): s.Users * s.Memories,
+	}}
+	for _, svc := range a.cfg.Target.Services {
+		p.Services = append(p.Services, svc.Name)
+	}
+	for _, f := range a.cfg.Faults {
+		p.Rules = append(p.Rules, chaos.Rule{
+			Kind: f.Kind, Service: f.Service, Weight: f.Weight, After: f.After, Delay: chaos.Range(f.Delay), Hold: chaos.Range(f.Hold),
+			Grace: f.Grace, Volume: f.Volume, Instances: f.Instances,
+		})
+	}
+	return p
+}
+
+func (a *App) processConfig() process.Config {
+	pc := process.Config{Clock: a.clock, Protected: []string{a.cfg.Ledger.Path, a.cfg.Evidence.Dir}}
+	for _, s := range a.cfg.Target.Services {
+		svc := process.Service{Name: s.Name, Command: s.Command, Dir: s.Dir, Health: s.Health, Scratch: s.Scratch}
+		for k, v := range s.Env.Reveal() {
+			svc.Env = append(svc.Env, k+"="+v)
+		}
+		pc.Services = append(pc.Services, svc)
+	}
+	return pc
+}
+
+func (a *App) metricsSetup() metrics.Setup {
+	s := metrics.Setup{Build: metrics.BuildInfo{Version: Version(a.opts.Version), Revision: revision()}, Driver: a.cfg.Sessions.Driver,
+		Levels: a.cfg.Sessions.Script.Levels()}
+	for _, svc := range a.cfg.Target.Services {
+		s.Services = append(s.Services, svc.Name)
+	}
+	for _, v := range a.cfg.Views {
+		s.Views = append(s.Views, v.Name)
+	}
+	for _, f := range a.cfg.Faults {
+		s.Faults = append(s.Faults, metrics.Fault{Kind: f.Kind, Service: f.Service})
+	}
+	return s
+}
+
+// Version gives the linker's version, or what the build recorded.
+func Version(linked string) string {
+	if linked != "" && linked != "dev" {
+		return linked
+	}
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" && b.Main.Version != "(devel)" {
+		return b.Main.Version
+	}
+	return "dev"
+}
+
+func revision() string {
+	if b, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range b.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value
+			}
+		}
+	}
+	return "unknown"
+}

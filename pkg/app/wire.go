@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"amnesia/pkg/config"
+	"amnesia/pkg/session"
+	"amnesia/pkg/session/browser"
+	"amnesia/pkg/session/web"
+	"amnesia/pkg/soak"
+	"amnesia/pkg/view"
+	"amnesia/pkg/view/answer"
+	viewhttp "amnesia/pkg/view/http"
+	"amnesia/pkg/view/page"
+	"amnesia/pkg/view/sqlite"
+)
+
+// openDriver opens the hands of the users.
+func (a *App) openDriver(ctx context.Context) (session.Driver, error) {
+	cfg := a.cfg
+	if cfg.Sessions.Driver == "http" {
+		return web.New(web.Config{BaseURL: cfg.Target.URL, Clock: a.clock})
+	}
+	found, err := browser.Find(browser.InstallOptions{Dir: a.opts.BrowserDir, ExecutablePath: cfg.Sessions.Browser.Executable})
+	if err != nil {
+		return nil, err
+	}
+	return browser.New(ctx, browser.Config{BaseURL: cfg.Target.URL, DriverDir: found.DriverDir, ExecutablePath: found.ExecutablePath,
+		Headless: cfg.Sessions.Browser.Headless, Clock: a.clock, EvidenceDir: cfg.Evidence.Dir, Trace: false, Logger: a.log})
+}
+
+// openPlayersAndViews makes the players: one for the traffic, whose points can trigger a fault, and one that only reads.
+func (a *App) openPlayersAndViews(driver session.Driver, accounts *accounts) error {
+	script := &a.cfg.Sessions.Script
+	player, err := session.NewPlayer(driver, script, session.Options{Clock: a.clock, Watch: a.loop.Watch, CountsFrom: a.cfg.Sessions.CountsFrom})
+	if err != nil {
+		return fmt.Errorf("sessions.script: %w", err)
+	}
+	reader, err := session.NewPlayer(driver, script, session.Options{Clock: a.clock, CountsFrom: a.cfg.Sessions.CountsFrom})
+	if err != nil {
+		return fmt.Errorf("sessions.script: %w", err)
+	}
+	contracts := a.cfg.Contracts()
+	for i, v := range a.cfg.Views {
+		opened, err := a.openView(v, reader, accounts)
+		if err != nil {
+			return fmt.Errorf("views.%s: %w", v.Name, err)
+		}
+		a.onClose(opened.Close)
+		a.loop.Looks = append(a.loop.Looks, soak.Look{View: opened, Contract: contracts[i], Last: v.Kind == "answer", Timeout: 2*contracts[i].Settle + lookTimeout})
+	}
+	a.loop.Player = player
+	a.log.Info("ready", zap.String("run", a.run), zap.Uint64("seed", a.opts.Seed), zap.String("listen", a.Web), zap.String("driver", driver.Name()))
+	return nil
+}
+
+// opener lets the user views read through sessions.
+type opener[R any] struct{ player *session.Player }
+
+func (o opener[R]) Open(ctx context.Context, u session.User) (R, error) {
+	s, err := o.player.Open(ctx, u)
+	if err != nil {
+		var none R
+		return none, err
+	}
+	return any(s).(R), nil
+}
+
+func (a *App) openView(v config.View, reader *session.Player, accounts *accounts) (view.View, error) {
+	parallel := 8
+	if a.cfg.Sessions.Driver == "browser" {
+		parallel = 4
+	}
+	switch v.Kind {
+	case "page":
+		return page.New(page.Config{Name: v.Name, Opener: opener[page.Reader]{reader}, Account: accounts.named, Match: v.Page.Match,
+			Parallel: parallel, Clock: a.clock}), nil
+	case "answer":
+		return answer.New(answer.Config{Name: v.Name, Opener: opener[answer.Asker]{reader}, Account: accounts.named,
+			Attempts: v.Answer.Attempts, Parallel: parallel, Clock: a.clock}), nil
+	case "sqlite":
+		return sqlite.New(sqlite.Config{Name: v.Name, Path: v.SQLite.Path, Query: v.SQLite.Query, Match: v.SQLite.Match, Clock: a.clock}), nil
+	case "http":
+		h := http.Header{}
+		for k, s := range v.HTTP.Headers.Reveal() {
+			h.Set(k, s)
+		}
+		return viewhttp.New(viewhttp.Config{Name: v.Name, URL: v.HTTP.URL, Items: v.HTTP.Items, Text: v.HTTP.Text, Owner: v.HTTP.Owner,
+			Next: v.HTTP.Next, Headers: h, Match: v.HTTP.Match, Clock: a.clock})
+	}
+	return nil, fmt.Errorf("the kind %q has no adapter", v.Kind) // the loader refuses it first
+}

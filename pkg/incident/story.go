@@ -1,0 +1,278 @@
+// Package incident is the evidence of a loss for a person: the story of one memory, told from the ledger alone, so that
+// it can be told when the daemon and the target are long gone.
+package incident
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+	"amnesia/pkg/oracle"
+)
+
+// around bounds the log lines of a story that do not name the memory: those from this long before the fault to as long
+// after the service was back.
+const around = 2 * time.Second
+
+// most log lines of each service in a story.
+const most = 12
+
+// Facts streams a ledger's facts in their order.
+type Facts interface {
+	Facts(ctx context.Context, after int64) iter.Seq2[fact.Entry, error]
+}
+
+// ErrNoMemory says that the ledger knows no such memory.
+var ErrNoMemory = errors.New("no such memory")
+
+// Story is what happened to one memory, in order.
+type Story struct {
+	Memory  memory.Memory  `json:"memory"`
+	Verdict memory.Verdict `json:"verdict"`
+	Events  []Event        `json:"events"`
+}
+
+// Event is one moment of a story.
+type Event struct {
+	At   memory.Instant `json:"at"`
+	What string         `json:"what"` // begun, acknowledged, settled, seen, absent, unreadable, fault, died, log, verdict …
+	Who  string         `json:"who"`  // the view, service or user it is about
+	Text string         `json:"text"`
+}
+
+// Tell reads the ledger twice: once to judge, once for the story. what is a memory's id (m42) or its token.
+func Tell(ctx context.Context, facts Facts, what string) (*Story, error) {
+	book := oracle.NewBook()
+	var m *memory.Memory
+	var end memory.Instant
+	for e, err := range facts.Facts(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		book.Apply(e)
+		if b, ok := e.Fact.(fact.Begun); ok && m == nil && (b.Memory.Token == what || b.Memory.ID.String() == what) {
+			m = &b.Memory
+		}
+		end = memory.Later(end, fact.At(e.Fact))
+	}
+	if m == nil {
+		return nil, fmt.Errorf("%w: %q is neither the id nor the token of a memory in this ledger — fix: give an id such as m42, or a token, from the ledger's own run", ErrNoMemory, what)
+	}
+	v, ok := book.Verdict(m.ID, end)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s was begun but cannot be judged", ErrNoMemory, m.ID)
+	}
+	t := &teller{m: *m, v: v, views: map[string]*reading{}, faults: map[int64]*fault{}}
+	for e, err := range facts.Facts(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		t.take(e.Fact)
+	}
+	return &Story{Memory: *m, Verdict: v, Events: t.tell(end)}, nil
+}
+
+// teller gathers what belongs into the story of m.
+type teller struct {
+	m      memory.Memory
+	v      memory.Verdict
+	events []Event
+	views  map[string]*reading
+	faults map[int64]*fault
+	logs   []fact.Log
+}
+
+// fault is what the story tells of one injection.
+type fault struct {
+	plan   fact.Injection
+	firing memory.Instant
+	back   memory.Instant
+}
+
+// reading is the last reading of the memory in one view.
+type reading struct {
+	obs   memory.Observation
+	reads int
+}
+
+func (t *teller) add(at memory.Instant, what, who, format string, args ...any) {
+	t.events = append(t.events, Event{At: at, What: what, Who: who, Text: fmt.Sprintf(format, args...)})
+}
+
+func (t *teller) take(f fact.Fact) {
+	id := t.m.ID
+	switch f := f.(type) {
+	case fact.Begun:
+		if f.Memory.ID == id {
+			t.add(f.At, "told", f.Memory.User, "begins to type (%s, %d bytes)", f.Memory.Payload, len(f.Memory.Text))
+		}
+	case fact.Settled:
+		if f.Memory == id {
+			for _, l := range f.Levels {
+				t.add(l.Seen, "acknowledged", t.m.User, "sees it acknowledged: %s (not yet %s before)", l.Name, short(l.Seen.Sub(l.NotSeen)))
+			}
+			if f.Outcome != memory.Acknowledged {
+				t.add(f.At, string(f.Outcome), t.m.User, "%s", join("the write ends "+string(f.Outcome), f.Cause, f.Detail))
+			}
+		}
+	case fact.ForgetBegun:
+		if f.Memory == id {
+			t.add(f.At, "forget", t.m.User, "asks for it to be deleted")
+		}
+	case fact.ForgetSettled:
+		if f.Memory == id {
+			t.add(f.At, "forget", t.m.User, "%s", join("the deletion ends "+string(f.Outcome), f.Detail))
+		}
+	case fact.Told:
+		if f.Memory == id {
+			t.add(f.At, "reported", t.m.User, "%s", join("is told by the "+f.By, f.Detail))
+		}
+	case fact.Sweep:
+		t.sweep(f)
+	case fact.Step:
+		t.step(f)
+	case fact.Death:
+		t.add(f.At, "died", f.Service, "%s", join("died, and not by us: "+f.Cause, f.Detail))
+	case fact.Log:
+		t.logs = append(t.logs, f)
+	}
+}
+
+// sweep tells of a reading of the memory when it differs from the one before, and of the second absent one, which
+// confirms.
+func (t *teller) sweep(s fact.Sweep) {
+	if !s.Read.Has(t.m.ID) {
+		return
+	}
+	r := t.views[s.View]
+	o := memory.Observation{}
+	if i := slices.IndexFunc(s.Observations, func(o memory.Observation) bool { return o.Memory == t.m.ID }); i >= 0 {
+		o = s.Observations[i]
+	} else if r != nil {
+		o = r.obs // read again, as before
+		o.Began, o.Ended = s.Began, s.Ended
+	} else {
+		return
+	}
+	switch {
+	case r == nil || r.obs.State != o.State || r.obs.Copies != o.Copies || !slices.Equal(r.obs.Strangers, o.Strangers):
+		if r != nil && r.reads > 1 && r.obs.State.Here() {
+			t.add(r.obs.Ended, "seen", s.View, "still %s, for the last time (read %d times)", r.obs.State, r.reads)
+		}
+		t.views[s.View] = &reading{o, 1}
+		t.reading(s.View, o, "")
+	default:
+		r.obs, r.reads = o, r.reads+1
+		if o.State == memory.Absent && r.reads == 2 {
+			t.reading(s.View, o, "again, which confirms it")
+		}
+	}
+}
+
+func (t *teller) reading(view string, o memory.Observation, note string) {
+	what, text := "seen", "is there"
+	switch o.State {
+	case memory.Altered:
+		text = "is there, but its text differs"
+	case memory.Absent:
+		what, text = "absent", "is not there"
+	case memory.Unreadable:
+		what, text = "unreadable", "cannot be read"
+	}
+	if o.Copies > 1 {
+		note = join(note, fmt.Sprintf("%d copies", o.Copies))
+	}
+	if len(o.Strangers) > 0 {
+		note = join(note, "shown to "+strings.Join(o.Strangers, ", "))
+	}
+	t.add(o.Ended, what, view, "%s", join(text, note, o.Detail))
+}
+
+func (t *teller) step(s fact.Step) {
+	f := t.faults[s.Injection]
+	if f == nil {
+		f = &fault{}
+		t.faults[s.Injection] = f
+	}
+	if s.Plan != nil {
+		f.plan = *s.Plan
+	}
+	if !slices.Contains(t.v.Suspects, s.Injection) && f.plan.Cycle != t.m.Cycle {
+		return
+	}
+	switch s.Name {
+	case fact.StepFiring:
+		f.firing = s.At
+		text := f.plan.Kind
+		if f.plan.Kind == "kill" {
+			text = "kill (SIGKILL)"
+		}
+		if t.v.Exposure != nil && slices.Equal(t.v.Suspects, []int64{s.Injection}) {
+			text += ", " + short(*t.v.Exposure) + " after the acknowledgement"
+		}
+		t.add(s.At, "fault", f.plan.Service, "%s (injection %d, cycle %d)", text, s.Injection, f.plan.Cycle)
+	case fact.StepRecovered:
+		f.back = s.At
+		t.add(s.At, "fault", f.plan.Service, "healthy again, %s after the fault", short(s.At.Sub(f.firing)))
+	case fact.StepFailed, fact.StepRefused:
+		t.add(s.At, "fault", f.plan.Service, "%s", join(f.plan.Kind+" "+string(s.Name), s.Detail))
+	}
+}
+
+// tell puts the events in order, with the log lines that belong and the verdict.
+func (t *teller) tell(end memory.Instant) []Event {
+	kept := map[string]int{}
+	for _, l := range t.logs {
+		if l.Memory == t.m.ID || (l.Level == "error" && t.near(l.At)) {
+			if kept[l.Service]++; kept[l.Service] <= most {
+				t.add(l.At, "log", l.Service, "%s", l.Line)
+			}
+		}
+	}
+	slices.SortStableFunc(t.events, func(a, b Event) int {
+		switch {
+		case a.At.Before(b.At):
+			return -1
+		case a.At.After(b.At):
+			return 1
+		}
+		return 0
+	})
+	t.add(end, "verdict", string(t.v.Kind), "%s", t.v.Because)
+	return t.events
+}
+
+func (t *teller) near(at memory.Instant) bool {
+	for _, f := range t.faults {
+		if f.firing.IsZero() {
+			continue
+		}
+		back := memory.Later(f.firing, f.back)
+		if slices.Contains(t.v.Suspects, f.plan.ID) && !at.Before(f.firing.Add(-around)) && !at.After(back.Add(around)) {
+			return true
+		}
+	}
+	return false
+}
+
+func join(parts ...string) string {
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return strings.Join(parts, ": ")
+}
+
+// short rounds a duration to what a person reads.
+func short(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond && d > -10*time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// mostFound bounds the memories that Write lists one by one; the ledger has them all.
+const mostFound = 200
+
+// Write prints the summary as a table for people.
+func (s Summary) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", s.Target, headline(s))
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "  cycles\t%d: %s\n", s.Cycles.All(), counts([]count{
+		{s.Cycles.Clean, "clean"}, {s.Cycles.Losses, "with losses"}, {s.Cycles.Defects, "with defects"},
+		{s.Cycles.Unrecovered, "unrecovered"}, {s.Cycles.Inconclusive, "inconclusive"}}))
+	fmt.Fprintf(t, "  \t%d of them controls, without a fault\n", s.Cycles.Control)
+	fmt.Fprintf(t, "  injections\t%s\n", injections(s.Faults))
+	fmt.Fprintf(t, "  told\t%s\n", counts([]count{{s.Writes.Acknowledged, "acknowledged"}, {s.Writes.Rejected, "rejected"}, {s.Writes.Unknown, "unknown"}}))
+	var verdicts []count
+	for i := range memory.Kinds {
+		k := memory.Kinds[len(memory.Kinds)-1-i]
+		verdicts = append(verdicts, count{s.Verdicts[k], string(k)})
+	}
+	fmt.Fprintf(t, "  verdicts\t%s\n", counts(verdicts))
+	var losses, defects []count
+	for _, c := range memory.Classes {
+		losses = append(losses, count{s.Losses[c], string(c)})
+	}
+	for _, d := range memory.Defects {
+		defects = append(defects, count{s.Defects[d], string(d)})
+	}
+	fmt.Fprintf(t, "  losses\t%s\n", counts(losses))
+	fmt.Fprintf(t, "  defects\t%s\n", counts(defects))
+	if s.Exposure.P50 != nil {
+		fmt.Fprintf(t, "  exposure\tp50 %s, max %s from the acknowledgement to the fault\n", ms(*s.Exposure.P50), ms(*s.Exposure.Max))
+	}
+	fmt.Fprintf(t, "  run\tseed %d, %s, ledger %s\n", s.Seed, time.Duration(s.DurationSeconds*float64(time.Second)).Round(100*time.Millisecond), s.Ledger)
+	t.Flush()
+	s.found(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func headline(s Summary) string {
+	silent := s.Losses[memory.Silent]
+	switch {
+	case silent == 1:
+		return "1 memory was lost SILENTLY"
+	case silent > 1:
+		return fmt.Sprintf("%d memories were lost SILENTLY", silent)
+	case s.Outcome == fact.CycleLosses:
+		return "memories were lost, and their users were told"
+	case s.Outcome == fact.CycleDefects:
+		return "nothing was lost, but there are defects"
+	case s.Outcome == fact.CycleUnrecovered:
+		return "the target did not recover from a fault"
+	case s.Outcome == fact.CycleInconclusive:
+		return "nothing can be said for sure"
+	}
+	return "nothing was lost"
+}
+
+// found lists every memory with a loss or a defect.
+func (s Summary) found(b *strings.Builder) {
+	if len(s.Found) == 0 {
+		return
+	}
+	b.WriteByte('\n')
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  memory\tverdict\tclass\tfault\tservice\texposure\ttext")
+	for _, v := range s.Found[:min(len(s.Found), mostFound)] {
+		what := string(v.Kind)
+		for _, d := range v.Defects {
+			what += ", " + string(d)
+		}
+		exposure := "-"
+		switch {
+		case v.Exposure != nil:
+			exposure = ms(float64(*v.Exposure) / float64(time.Millisecond))
+		case v.During:
+			exposure = "before the ack"
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Memory, what, dash(string(v.Class)), dash(v.Fault), dash(v.Service), exposure, line(s.Told[v.Memory]))
+	}
+	t.Flush()
+	if more := len(s.Found) - mostFound; more > 0 {
+		fmt.Fprintf(b, "  … and %d more, all in the ledger\n", more)
+	}
+}
+
+type count struct {
+	n    int
+	what string
+}
+
+// counts joins the counts that are not zero; "none" when all are.
+func counts(cs []count) string {
+	var parts []string
+	for _, c := range cs {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func injections(fs []Fault) string {
+	n := 0
+	var parts []string
+	for _, f := range fs {
+		n += f.Injected
+		part := fmt.Sprintf("%d %s", f.Injected, f.Kind)
+		if f.Service != "" {
+			part += " of " + f.Service
+		}
+		parts = append(parts, part)
+	}
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d: %s", n, strings.Join(parts, ", "))
+}
+
+func ms(f float64) string {
+	d := time.Duration(f * float64(time.Millisecond))
+	if d < 10*time.Millisecond {
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// line cuts a text to one short line, without control characters: what a target says must not reach the terminal raw.
+func line(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) {
+			return ' '
+		}
+		return r
+	}, s)
+	r := []rune(strings.Join(slices.Collect(strings.FieldsSeq(s)), " "))
+	if len(r) > 48 {
+		return string(r[:47]) + "…"
+	}
+	return string(r)
+}

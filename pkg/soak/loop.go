@@ -1,0 +1,487 @@
+// Package soak is the loop that runs cycles: traffic, a fault at a random point, recovery, settle, sweep, judge. It
+// brings users, faults, views, ledger and oracle together and knows none of their adapters: what it needs of each is a
+// small role below.
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"amnesia/chaos"
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+	"amnesia/pkg/oracle"
+	"amnesia/pkg/session"
+)
+
+// Ledger is where facts go. Append is durable when it returns.
+type Ledger interface {
+	Append(ctx context.Context, facts ...fact.Fact) error
+	NextMemory() memory.ID
+	NextInjection() int64
+	NextSweep() int64
+	NextCycle() int
+}
+
+// Loop runs cycles. Fill the fields, then call Run once.
+type Loop struct {
+	Run  string
+	Seed uint64
+
+	Users       int // at the same time
+	Memories    int // that each tells in a cycle
+	Accounts    func(n int) session.User
+	PerAccount  int     // memories of an account, then a new one; 0: never
+	ForgetShare float64 // of the kept memories that their users delete again; needs the script's forget section
+	Retire      time.Duration
+	Pace        time.Duration // between two messages of a user
+
+	Plan     func(cycle int) (inj chaos.Injection, control bool)
+	Every    time.Duration // least time from one cycle's start to the next
+	Cycles   int           // 0: no end
+	For      time.Duration // 0: no end
+	Services []string
+	App      string // the service that users talk to
+
+	TrafficWithin time.Duration // bound on the traffic of a cycle
+	SettleWithin  time.Duration // bound on settling beyond the longest contract's settle
+
+	Driver   string
+	Player   *session.Player
+	Teller   func(u session.User, k int) memory.Memory // the k-th memory of a user, from 0
+	Looks    []Look
+	Ledger   Ledger
+	Docket   *Docket
+	Engine   chaos.Engine
+	Prober   *chaos.Prober
+	Injector *chaos.Injector
+	Recovery time.Duration // how long a service may take to be healthy again
+	Clock    memory.Clock
+	Log      *zap.Logger
+
+	mu       sync.Mutex
+	live     map[memory.ID]memory.Memory
+	tokens   map[string]memory.ID
+	last     map[memory.ID]memory.Verdict
+	drawnFor map[memory.ID]bool // for deletion by its user
+	begun    map[memory.ID]memory.Instant
+	gate     memory.Instant
+	told     map[string]int // memories composed, by user
+	trig     *trigger
+	firing   bool
+	cycles   int // run so far by this loop
+}
+
+// MisconfiguredError says that a view showed no memory at all in the first control cycle: it looks in the wrong place.
+type MisconfiguredError struct{ Views []oracle.ViewTrouble }
+
+func (e *MisconfiguredError) Error() string {
+	var b strings.Builder
+	for i, v := range e.Views {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "the view %s found none of the memories that were told without any fault (%s)", v.View, v.Instead)
+	}
+	b.WriteString(" — fix: check the view's query, key, path or selector")
+	return b.String()
+}
+
+// Watch is the session.Watcher of the traffic's player.
+func (l *Loop) Watch(p session.Point, _ session.User, _ memory.ID) {
+	l.mu.Lock()
+	t := l.trig
+	l.mu.Unlock()
+	if t != nil {
+		t.point(p)
+	}
+}
+
+// Start runs cycles until the bound is reached or ctx ends; an ended ctx is no error.
+func (l *Loop) Start(ctx context.Context) error {
+	l.live, l.tokens = map[memory.ID]memory.Memory{}, map[string]memory.ID{}
+	l.last, l.drawnFor = map[memory.ID]memory.Verdict{}, map[memory.ID]bool{}
+	l.begun, l.told = map[memory.ID]memory.Instant{}, map[string]int{}
+
+	fctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	defer stop()
+	if e, ok := l.Engine.(chaos.EventSource); ok {
+		events := e.Events(fctx)
+		followers.Go(func() { l.followEvents(fctx, events) })
+	}
+	if e, ok := l.Engine.(chaos.LogReader); ok {
+		lines := e.Logs(fctx)
+		followers.Go(func() { l.followLogs(fctx, lines) })
+	}
+
+	began := l.Clock.Now()
+	for ctx.Err() == nil {
+		if l.Cycles > 0 && l.cycles >= l.Cycles || l.For > 0 && l.Clock.Now().Sub(began) >= l.For {
+			return nil
+		}
+		start := l.Clock.Now()
+		err := l.cycle(ctx)
+		l.cycles++
+		if err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return nil
+			}
+			return err
+		}
+		if l.Cycles > 0 && l.cycles >= l.Cycles {
+			return nil
+		}
+		if rest := l.Every - l.Clock.Now().Sub(start); rest > 0 {
+			timer := time.NewTimer(rest)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+			}
+		}
+	}
+	return nil
+}
+
+// cycle is one whole cycle.
+func (l *Loop) cycle(ctx context.Context) error {
+	n := l.Ledger.NextCycle()
+	inj, control := l.Plan(n)
+	c := fact.Cycle{Run: l.Run, N: n, Control: control}
+	phase := func(p fact.Phase) error {
+		c.Phase, c.At = p, l.Clock.Now()
+		return l.Ledger.Append(ctx, c)
+	}
+	if err := l.retire(ctx); err != nil {
+		return err
+	}
+	if err := phase(fact.PhaseTraffic); err != nil {
+		return err
+	}
+	err := l.body(ctx, n, inj, control, phase)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	// The end of ctx leaves a cycle that says so, and whose memories are judged on what is known.
+	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if jerr := l.judge(cctx, n); jerr != nil {
+		return errors.Join(err, jerr)
+	}
+	var r oracle.CycleResult
+	l.Docket.Read(func(b *oracle.Book) { r = b.Cycle(n, l.Clock.Now()) })
+	c.Phase, c.Outcome, c.Reason, c.At = fact.PhaseClosed, r.Outcome, r.Reason, l.Clock.Now()
+	if err != nil && c.Outcome == fact.CycleClean {
+		c.Outcome, c.Reason = fact.CycleInconclusive, "the daemon was told to stop before the cycle was judged"
+	}
+	if aerr := l.Ledger.Append(cctx, c); aerr != nil {
+		return errors.Join(err, aerr)
+	}
+	l.Log.Info("cycle closed", zap.Int("cycle", n), zap.Bool("control", control), zap.String("outcome", string(c.Outcome)), zap.String("reason", c.Reason))
+	if err != nil {
+		return err
+	}
+	return l.calibrated(control)
+}
+
+// body is a cycle from the gate to the last sweep.
+func (l *Loop) body(ctx context.Context, n int, inj chaos.Injection, control bool, phase func(fact.Phase) error) error {
+	healthy, err := l.readGate(ctx, n)
+	if err != nil {
+		return err
+	}
+	var armed *chaos.Armed
+	if !control && healthy {
+		inj.ID, inj.Cycle = l.Ledger.NextInjection(), n
+		armed, err = l.Injector.Arm(ctx, inj)
+		if _, refused := errors.AsType[*chaos.Refusal](err); refused {
+			l.Log.Warn("the fault was refused", zap.String("kind", inj.Kind), zap.String("service", inj.Service), zap.Error(err))
+		} else if err != nil {
+			return err
+		}
+	}
+	if healthy {
+		if err := l.trafficUnderFault(ctx, n, inj, armed); err != nil {
+			return err
+		}
+	}
+	if err := phase(fact.PhaseSettle); err != nil {
+		return err
+	}
+	return l.settle(ctx, n)
+}
+
+// trafficUnderFault plays the users and fires the armed injection, if there is one, when its moment comes.
+func (l *Loop) trafficUnderFault(ctx context.Context, n int, inj chaos.Injection, armed *chaos.Armed) error {
+	done := make(chan struct{})
+	fired := make(chan error, 1)
+	if armed == nil {
+		fired <- nil
+	} else {
+		t := newTrigger(inj)
+		l.setTrigger(t)
+		defer l.setTrigger(nil)
+		go func() { fired <- l.fire(ctx, t, armed, done) }()
+	}
+	err := l.traffic(ctx, n)
+	close(done)
+	return errors.Join(err, <-fired)
+}
+
+// fire waits for the point and lets the fault loose at its delay after it. What becomes of the target is in the facts:
+// the error is only the end of ctx.
+func (l *Loop) fire(ctx context.Context, t *trigger, armed *chaos.Armed, trafficDone <-chan struct{}) error {
+	due, err := t.wait(ctx, l.Clock, trafficDone)
+	if err != nil {
+		return errors.Join(err, armed.Disarm(ctx, "the daemon was told to stop"))
+	}
+	l.setFiring(true)
+	defer l.setFiring(false)
+	r, err := armed.Fire(ctx, due)
+	fields := []zap.Field{zap.Int64("injection", t.inj.ID), zap.String("kind", t.inj.Kind), zap.Strings("services", chaos.Hit(t.inj)),
+		zap.String("outcome", string(r.Outcome)), zap.Duration("recovery", r.Recovery)}
+	if err != nil {
+		l.Log.Error("an injection did not go as planned", append(fields, zap.Error(err))...)
+	} else {
+		l.Log.Info("injected", fields...)
+	}
+	return ctx.Err()
+}
+
+// readGate reads every service's health and identity, and waits for those that are down.
+func (l *Loop) readGate(ctx context.Context, n int) (healthy bool, err error) {
+	g := fact.Gate{Cycle: n, Services: make([]fact.Health, len(l.Services))}
+	var wg sync.WaitGroup
+	for i, s := range l.Services {
+		wg.Go(func() { g.Services[i] = l.await(ctx, s) })
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	healthy = true
+	for _, h := range g.Services {
+		if !h.Healthy {
+			healthy = false
+			l.Log.Warn("a service is not healthy before the traffic", zap.String("service", h.Service), zap.String("detail", h.Detail))
+		}
+	}
+	g.At = l.Clock.Now()
+	l.mu.Lock()
+	l.gate = g.At
+	l.mu.Unlock()
+	return healthy, l.Ledger.Append(ctx, g)
+}
+
+// settle sweeps until no verdict of a live memory can change by another read, or the bound is reached.
+func (l *Loop) settle(ctx context.Context, n int) error {
+	all := l.alive()
+	if err := l.sweep(ctx, n, false, func(Look) []memory.Memory { return all }); err != nil {
+		return err
+	}
+	mine := slices.DeleteFunc(slices.Clone(all), func(m memory.Memory) bool { return m.Cycle != n })
+	if err := l.sweep(ctx, n, true, func(Look) []memory.Memory { return mine }); err != nil {
+		return err
+	}
+	longest := time.Duration(0)
+	for _, k := range l.Looks {
+		longest = max(longest, k.Contract.Settle)
+	}
+	end := l.Clock.Now().Add(longest + l.SettleWithin)
+	wait := 5 * time.Millisecond
+	for {
+		open := l.open(all)
+		if len(open) == 0 || l.Clock.Now().After(end) {
+			return nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+		wait = min(2*wait, 200*time.Millisecond)
+		due := func(k Look) []memory.Memory { return open[k.Contract.View] }
+		for _, last := range []bool{false, true} {
+			if err := l.sweep(ctx, n, last, due); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// open gives, by view, the memories whose verdict another read of that view could still change.
+func (l *Loop) open(ms []memory.Memory) map[string][]memory.Memory {
+	byID := make(map[memory.ID]memory.Memory, len(ms))
+	for _, m := range ms {
+		byID[m.ID] = m
+	}
+	open := map[string][]memory.Memory{}
+	l.Docket.Read(func(b *oracle.Book) {
+		for view, ids := range b.Open(l.Clock.Now()) {
+			for _, id := range ids {
+				if m, ok := byID[id]; ok {
+					open[view] = append(open[view], m)
+				}
+			}
+		}
+	})
+	return open
+}
+
+// judge records every verdict that is new or has changed.
+func (l *Loop) judge(ctx context.Context, n int) error {
+	now := l.Clock.Now()
+	var facts []fact.Fact
+	all := l.alive()
+	l.Docket.Read(func(b *oracle.Book) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, m := range all {
+			v, ok := b.Verdict(m.ID, now)
+			if !ok {
+				continue
+			}
+			if old, was := l.last[m.ID]; was && same(old, v) {
+				continue
+			}
+			l.last[m.ID] = v
+			facts = append(facts, fact.Judged{Verdict: v, Cycle: n, At: now})
+		}
+	})
+	if len(facts) == 0 {
+		return nil
+	}
+	return l.Ledger.Append(ctx, facts...)
+}
+
+// same reports whether two verdicts say the same of a memory, wording apart.
+func same(a, b memory.Verdict) bool {
+	return a.Kind == b.Kind && a.Class == b.Class && a.Fault == b.Fault && a.Service == b.Service && a.Recovered == b.Recovered && slices.Equal(a.Defects, b.Defects)
+}
+
+// calibrated stops the run after the first cycle when a view saw nothing at all.
+func (l *Loop) calibrated(control bool) error {
+	if !control || l.cycles > 0 {
+		return nil
+	}
+	var trouble []oracle.ViewTrouble
+	l.Docket.Read(func(b *oracle.Book) { trouble = b.Misconfigured() })
+	if len(trouble) > 0 {
+		return &MisconfiguredError{Views: trouble}
+	}
+	return nil
+}
+
+// retire drops the memories that are older than Retire from the sweeps.
+func (l *Loop) retire(ctx context.Context) error {
+	if l.Retire <= 0 {
+		return nil
+	}
+	now := l.Clock.Now()
+	var ids []memory.ID
+	l.mu.Lock()
+	for id, at := range l.begun {
+		if now.Sub(at) > l.Retire {
+			ids = append(ids, id)
+		}
+	}
+	l.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := l.Ledger.Append(ctx, fact.Retired{Memories: memory.SetOf(ids...), At: now}); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		delete(l.tokens, l.live[id].Token)
+		delete(l.live, id)
+		delete(l.last, id)
+		delete(l.begun, id)
+		delete(l.drawnFor, id)
+	}
+	return nil
+}
+
+func (l *Loop) adopt(m memory.Memory) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.live[m.ID], l.tokens[m.Token], l.begun[m.ID] = m, m.ID, l.Clock.Now()
+}
+
+// drawn reports whether the memory was drawn for deletion before, and marks it so.
+func (l *Loop) drawn(id memory.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.drawnFor[id]
+	l.drawnFor[id] = true
+	return was
+}
+
+func (l *Loop) kept(id memory.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last[id].Kind == memory.Kept
+}
+
+// alive gives the memories that are swept, by id.
+func (l *Loop) alive() []memory.Memory {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ms := make([]memory.Memory, 0, len(l.live))
+	for _, m := range l.live {
+		ms = append(ms, m)
+	}
+	slices.SortFunc(ms, func(a, b memory.Memory) int { return int(a.ID - b.ID) })
+	return ms
+}
+
+// await waits until a service is healthy, for no longer than a recovery may take.
+func (l *Loop) await(ctx context.Context, service string) fact.Health {
+	ctx, cancel := context.WithTimeout(ctx, l.Recovery)
+	defer cancel()
+	h, _ := l.Prober.Await(ctx, l.Engine, []string{service}) // what is wrong is in the reading
+	return h[0]
+}
+
+func (l *Loop) setTrigger(t *trigger) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trig = t
+}
+
+func (l *Loop) setFiring(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.firing = on
+}
+
+func (l *Loop) underFire() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.firing
+}
+
+func (l *Loop) lastGate() memory.Instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gate
+}
+
+// random is a stream of its own for each user and cycle, so that the order in which goroutines run decides nothing.
+func (l *Loop) random(cycle, n int) *rand.Rand {
+	return rand.New(rand.NewPCG(l.Seed, uint64(cycle)<<20|uint64(n)))
+}

@@ -1,0 +1,205 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+	"amnesia/pkg/session"
+)
+
+// reopen bounds how often one user starts over within a cycle after trouble.
+const reopen = 8
+
+// traffic lets every user play the script once, all at the same time, and returns when the last is done.
+func (l *Loop) traffic(ctx context.Context, cycle int) error {
+	ctx, cancel := context.WithTimeout(ctx, l.TrafficWithin)
+	defer cancel()
+	var wg sync.WaitGroup
+	errs := make([]error, l.Users)
+	for n := range l.Users {
+		wg.Go(func() { errs[n] = l.play(ctx, cycle, n) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// play is one user's part of a cycle: log in, tell, sometimes forget, log out. A failure in between is the point of the
+// exercise: the user waits until the application answers again and goes on in a fresh session. The error is the
+// ledger's; what befell the user is in the facts.
+func (l *Loop) play(ctx context.Context, cycle, n int) error {
+	p := &part{Loop: l, cycle: cycle, user: l.account(n), left: l.Memories, forgets: l.forgetful(cycle, n)}
+	for try := 0; try < reopen && !p.done() && ctx.Err() == nil; try++ {
+		if try > 0 {
+			l.await(ctx, l.App)
+		}
+		if err := p.session(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part is what one user still has to do in a cycle.
+type part struct {
+	*Loop
+	cycle   int
+	user    session.User
+	left    int             // memories to tell
+	forgets []memory.Memory // memories to delete
+}
+
+func (p *part) done() bool { return p.left == 0 && len(p.forgets) == 0 }
+
+// session is one session of the user, until its part is done or something fails.
+func (p *part) session(ctx context.Context) error {
+	f := fact.Session{User: p.user.Name, Driver: p.Driver, Outcome: "ok", Began: p.Clock.Now()}
+	s, err := p.Player.Open(ctx, p.user)
+	if err == nil {
+		var broken error // the ledger's
+		broken, err = p.script(ctx, s)
+		if err != nil && ctx.Err() == nil {
+			// Evidence is for the unexpected. That a fault of ours cuts a session off is expected; the loop keeps only
+			// the facts of it.
+			if session.IsRig(err) || !p.underFire() {
+				f.Files = s.Evidence(context.WithoutCancel(ctx), fmt.Sprintf("cycle%d-%s", p.cycle, p.user.Name))
+			}
+		}
+		if cerr := s.Close(); err == nil {
+			err = cerr
+		}
+		if broken != nil {
+			return broken
+		}
+	}
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		f.Outcome, f.Detail = "aborted", err.Error()
+	case session.IsRig(err):
+		f.Outcome, f.Detail = "rig_error", err.Error()
+	default:
+		f.Outcome, f.Detail = "target_error", err.Error()
+	}
+	f.Ended = p.Clock.Now()
+	return p.Ledger.Append(context.WithoutCancel(ctx), f)
+}
+
+// script plays the session's steps. broken is the ledger's error: nothing may be told that is not in the books.
+func (p *part) script(ctx context.Context, s *session.Session) (broken, err error) {
+	if err := s.Login(ctx); err != nil {
+		return nil, err
+	}
+	for p.left > 0 {
+		if err := p.pause(ctx); err != nil {
+			return nil, err
+		}
+		if broken, err := p.tell(ctx, s); broken != nil || err != nil {
+			return broken, err
+		}
+	}
+	for len(p.forgets) > 0 {
+		m := p.forgets[0]
+		p.forgets = p.forgets[1:]
+		if broken, err := p.forget(ctx, s, m); broken != nil || err != nil {
+			return broken, err
+		}
+	}
+	return nil, s.Logout(ctx)
+}
+
+// tell makes the memory durable in the books, tells it, and records what the user saw.
+func (p *part) tell(ctx context.Context, s *session.Session) (broken, err error) {
+	m := p.compose(p.user, p.cycle)
+	p.left--
+	if err := p.Ledger.Append(ctx, fact.Begun{Memory: m, At: p.Clock.Now()}); err != nil {
+		return err, nil
+	}
+	p.adopt(m)
+	r, err := s.Tell(ctx, m)
+	if broken := p.Ledger.Append(context.WithoutCancel(ctx), fact.Settled{
+		Memory: m.ID, Outcome: r.Outcome, Levels: r.Levels, Cause: r.Cause, Detail: r.Detail, At: r.At,
+	}); broken != nil {
+		return broken, nil
+	}
+	return nil, err
+}
+
+func (p *part) forget(ctx context.Context, s *session.Session, m memory.Memory) (broken, err error) {
+	if err := p.Ledger.Append(ctx, fact.ForgetBegun{Memory: m.ID, At: p.Clock.Now()}); err != nil {
+		return err, nil
+	}
+	r, err := s.Forget(ctx, m)
+	if broken := p.Ledger.Append(context.WithoutCancel(ctx), fact.ForgetSettled{
+		Memory: m.ID, Outcome: r.Outcome, Detail: r.Detail, At: r.At,
+	}); broken != nil {
+		return broken, nil
+	}
+	return nil, err
+}
+
+// pause keeps the pace between two messages.
+func (p *part) pause(ctx context.Context) error {
+	if p.Pace <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(p.Pace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// compose makes the next memory of a user.
+func (l *Loop) compose(u session.User, cycle int) memory.Memory {
+	l.mu.Lock()
+	k := l.told[u.Name]
+	l.told[u.Name]++
+	l.mu.Unlock()
+	m := l.Teller(u, k)
+	m.ID, m.Cycle, m.User = l.Ledger.NextMemory(), cycle, u.Name
+	for _, look := range l.Looks {
+		m.Views = append(m.Views, look.Contract.View)
+	}
+	return m
+}
+
+// account gives the account that user n of this cycle plays with: after PerAccount memories a new one, so that no page
+// grows for ever.
+func (l *Loop) account(n int) session.User {
+	generation := 0
+	if l.PerAccount > 0 {
+		generation = l.cycles * l.Memories / l.PerAccount
+	}
+	return l.Accounts(n + generation*l.Users)
+}
+
+// forgetful draws which of its memories user n deletes in this cycle. Each memory is drawn for once, in the first cycle
+// after the one in which it was told, if it was kept.
+func (l *Loop) forgetful(cycle, n int) []memory.Memory {
+	if l.ForgetShare <= 0 {
+		return nil
+	}
+	user, r := l.account(n).Name, l.random(cycle, n)
+	var of []memory.Memory
+	for _, m := range l.alive() {
+		if m.User != user || l.drawn(m.ID) {
+			continue
+		}
+		if r.Float64() < l.ForgetShare && l.kept(m.ID) {
+			of = append(of, m)
+		}
+	}
+	return of
+}

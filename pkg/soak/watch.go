@@ -1,0 +1,126 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode"
+
+	"go.uber.org/zap"
+
+	"amnesia/chaos"
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// errorsPerSecond bounds the error lines that are kept beside those with a token of ours.
+const errorsPerSecond = 20
+
+// followEvents turns deaths that were not ours into facts, and brings the service back as its operator would.
+func (l *Loop) followEvents(ctx context.Context, events <-chan chaos.Event) {
+	for e := range events {
+		if e.Ours || (e.Kind != "die" && e.Kind != "oom") {
+			continue
+		}
+		d := fact.Death{Service: e.Service, Instance: e.Instance, Cause: cause(e), NotBefore: l.lastGate(), At: l.Clock.Now()}
+		l.Log.Warn("a service died that we did not hurt", zap.String("service", e.Service), zap.String("cause", d.Cause), zap.Int("exit", e.Exit))
+		if err := l.Ledger.Append(ctx, d); err != nil {
+			l.Log.Error("could not record a foreign death", zap.Error(err))
+			continue
+		}
+		if s, ok := l.Engine.(chaos.Starter); ok {
+			if err := s.Start(ctx, e.Service); err != nil {
+				l.Log.Error("could not start a service that died", zap.String("service", e.Service), zap.Error(err))
+				continue
+			}
+		}
+		if h := l.await(ctx, e.Service); h.Healthy {
+			d.Healthy = h.At
+			if err := l.Ledger.Append(ctx, d); err != nil {
+				l.Log.Error("could not record a recovery", zap.Error(err))
+			}
+		}
+	}
+}
+
+func cause(e chaos.Event) string {
+	switch {
+	case e.Kind == "oom":
+		return "oom"
+	case e.Exit == 137 || e.Exit == -9: // SIGKILL by somebody else
+		return "external"
+	}
+	return "exit"
+}
+
+// followLogs keeps the lines that carry a token of ours, and errors up to a rate.
+func (l *Loop) followLogs(ctx context.Context, lines <-chan chaos.Line) {
+	var second int64
+	var errs int
+	for line := range lines {
+		level := logLevel(line.Text)
+		id := l.tokenIn(line.Text)
+		if id == 0 {
+			if level != "error" {
+				continue
+			}
+			if s := line.At.Unix(); s != second {
+				second, errs = s, 0
+			}
+			if errs++; errs > errorsPerSecond {
+				continue
+			}
+		}
+		now := l.Clock.Now()
+		at := now.Add(-time.Duration(now.Wall - line.At.UnixNano()))
+		if err := l.Ledger.Append(ctx, fact.Log{Service: line.Service, Level: level, Line: line.Text, Memory: id, At: at}); err != nil && ctx.Err() == nil {
+			l.Log.Error("could not keep a log line", zap.Error(err))
+		}
+	}
+}
+
+// logLevel reads the level of a structured line, or guesses it from the upper-case word that most loggers write.
+func logLevel(line string) string {
+	if strings.HasPrefix(line, "{") {
+		var j struct {
+			Level    string `json:"level"`
+			Severity string `json:"severity"`
+			Lvl      string `json:"lvl"`
+		}
+		if json.Unmarshal([]byte(line), &j) == nil {
+			switch s := strings.ToLower(j.Level + j.Severity + j.Lvl); s {
+			case "fatal", "panic", "critical", "crit", "dpanic", "emergency", "alert":
+				return "error"
+			case "warning":
+				return "warn"
+			default:
+				return s
+			}
+		}
+	}
+	head := line[:min(len(line), 120)]
+	for _, w := range strings.FieldsFunc(head, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		switch w {
+		case "ERROR", "FATAL", "PANIC", "CRITICAL":
+			return "error"
+		case "WARN", "WARNING":
+			return "warn"
+		case "INFO", "DEBUG":
+			return strings.ToLower(w)
+		}
+	}
+	return ""
+}
+
+// tokenIn finds the first token of a live memory among the words of a line.
+func (l *Loop) tokenIn(line string) memory.ID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w := range strings.FieldsFuncSeq(line, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') }) {
+		if id, ok := l.tokens[w]; ok {
+			return id
+		}
+	}
+	return 0
+}
