@@ -46,7 +46,7 @@ func TestTornWAL(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := 0
-	for size := int(wal.Size()) / 2; size <= int(wal.Size()); size += 1531 {
+	for size := int(wal.Size()) / 2; size < int(wal.Size()); size += int(wal.Size())/24 + 7 {
 		path := cut(t, l.Path(), size)
 		ro, err := ledger.OpenReadOnly(t.Context(), path)
 		if err != nil {
@@ -128,10 +128,15 @@ func FuzzDamagedFile(f *testing.F) {
 	f.Add(uint32(0), []byte("not a database"))
 	f.Add(uint32(68), []byte{0, 0})              // application_id
 	f.Add(uint32(100), []byte{13, 0, 0, 0, 255}) // the schema's page
-	for at := 4096; at < len(whole); at += 4096 {
-		f.Add(uint32(at), []byte{2})
-		f.Add(uint32(at+4000), bytes.Repeat([]byte{255}, 40))
-		f.Add(uint32(at+3900), []byte{6, 6, 6, 6, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	for at, damage := 4096, 0; at < len(whole); at, damage = at+4096, damage+1 {
+		switch damage % 3 {
+		case 0:
+			f.Add(uint32(at), []byte{2}) // another kind of page
+		case 1:
+			f.Add(uint32(at+4000), bytes.Repeat([]byte{255}, 40))
+		case 2:
+			f.Add(uint32(at+3900), []byte{6, 6, 6, 6, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}) // huge numbers
+		}
 	}
 	f.Fuzz(func(t *testing.T, at uint32, data []byte) {
 		damaged := bytes.Clone(whole)

@@ -39,3 +39,17 @@ func (l *Ledger) Waiting() int {
 	defer l.queue.mu.Unlock()
 	return len(l.queue.waiting)
 }
+
+// Writer gives a number that the writing connection's PRAGMA gives. No append may be under way.
+func (l *Ledger) Writer(ctx context.Context, pragma string) (int64, error) {
+	return l.writer.number(ctx, "PRAGMA "+pragma)
+}
+
+// Cached counts what the cache of looks holds. No append may be under way.
+func (l *Ledger) Cached() int {
+	n := len(l.writer.cache.index)
+	for _, pages := range l.writer.cache.views {
+		n += len(pages)
+	}
+	return n
+}

@@ -92,6 +92,14 @@ func check(t *testing.T, what, path string, err error, want []string) {
 	}
 }
 
+// TestCommitsAreSynced holds the one setting whose loss no killed process could show: SQLite's FULL is 2.
+func TestCommitsAreSynced(t *testing.T) {
+	l := open(t, filepath.Join(t.TempDir(), "a.db"), ledger.Options{})
+	if n, err := l.Writer(t.Context(), "synchronous"); err != nil || n != 2 {
+		t.Errorf("synchronous is %d (%v)", n, err)
+	}
+}
+
 func TestLockEndsWithClose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	for range 3 {

@@ -115,46 +115,58 @@ func (s *stmt) exec(ctx context.Context, args ...any) error {
 
 // inserter puts rows into one table, several with one statement, which is where most of an insert's time goes.
 type inserter struct {
+	conn      *conn
+	into      string
 	columns   int
-	one, many *stmt // many waits with up to perInsert rows in its args
+	waiting   []driver.NamedValue // up to perInsert rows
+	one, many *stmt               // nil until first needed
 }
 
 const perInsert = 16
 
-func (c *conn) inserter(table string, columns int) (*inserter, error) {
-	row := "(?" + strings.Repeat(",?", columns-1) + ")"
-	into := "INSERT INTO " + table + " VALUES " + row
-	one, err := c.prepare(into)
-	if err != nil {
-		return nil, err
-	}
-	many, err := c.prepare(into + strings.Repeat(","+row, perInsert-1))
-	return &inserter{columns, one, many}, err
+func (c *conn) inserter(table string, columns int) *inserter {
+	return &inserter{conn: c, into: "INSERT INTO " + table + " VALUES ", columns: columns}
 }
 
 // add takes a row of int64, string and nil. It is in the table after flush.
 func (in *inserter) add(ctx context.Context, row ...any) error {
-	if in.many.bind(row); len(in.many.args) == in.columns*perInsert {
-		return in.many.exec(ctx)
+	for _, v := range row {
+		in.waiting = append(in.waiting, driver.NamedValue{Ordinal: len(in.waiting) + 1, Value: v})
 	}
-	return nil
+	if len(in.waiting) < in.columns*perInsert {
+		return nil
+	}
+	defer in.drop()
+	return in.insert(ctx, &in.many, perInsert, in.waiting)
 }
 
 func (in *inserter) flush(ctx context.Context) error {
 	defer in.drop()
-	for rest := in.many.args; len(rest) > 0; rest = rest[in.columns:] {
-		for _, a := range rest[:in.columns] {
-			in.one.args = append(in.one.args, driver.NamedValue{Ordinal: len(in.one.args) + 1, Value: a.Value})
+	for rest := in.waiting; len(rest) > 0; rest = rest[in.columns:] {
+		row := rest[:in.columns]
+		for i := range row {
+			row[i].Ordinal = i + 1
 		}
-		if err := in.one.exec(ctx); err != nil {
+		if err := in.insert(ctx, &in.one, 1, row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (in *inserter) insert(ctx context.Context, s **stmt, rows int, args []driver.NamedValue) (err error) {
+	if *s == nil {
+		row := "(?" + strings.Repeat(",?", in.columns-1) + ")"
+		if *s, err = in.conn.prepare(in.into + row + strings.Repeat(","+row, rows-1)); err != nil {
+			return err
+		}
+	}
+	_, err = (*s).Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+	return err
+}
+
 // drop forgets the rows that wait.
-func (in *inserter) drop() { in.many.args = in.many.args[:0] }
+func (in *inserter) drop() { in.waiting = in.waiting[:0] }
 
 func (s *stmt) query(ctx context.Context, args ...any) (*rows, error) {
 	s.bind(args)

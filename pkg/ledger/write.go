@@ -92,19 +92,9 @@ func newWriter(ctx context.Context, c *conn) (*writer, error) {
 			return nil, err
 		}
 	}
-	for _, t := range []struct {
-		in      **inserter
-		table   string
-		columns int
-	}{
-		{&w.memory, "memory", 13}, {&w.settled, "settled", 9}, {&w.level, "level", 9}, {&w.sweep, "sweep", 21},
-		{&w.observation, "observation", 16}, {&w.judged, "judged", 19}, {&w.generic, "fact", 5},
-	} {
-		var err error
-		if *t.in, err = c.inserter(t.table, t.columns); err != nil {
-			return nil, err
-		}
-	}
+	w.memory, w.settled, w.level = c.inserter("memory", 13), c.inserter("settled", 9), c.inserter("level", 9)
+	w.sweep, w.observation = c.inserter("sweep", 21), c.inserter("observation", 16)
+	w.judged, w.generic = c.inserter("judged", 19), c.inserter("fact", 5)
 	var err error
 	if w.seq, err = lastSeq(ctx, c); err != nil {
 		return nil, err
