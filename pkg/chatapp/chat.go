@@ -20,7 +20,7 @@ import (
 // pageSize is how many exchanges one page of the history holds: twice as many messages.
 const pageSize = 50
 
-// storeTimeout bounds one write to one store.
+// storeTimeout bounds all that the stores do for one message.
 const storeTimeout = 5 * time.Second
 
 // exchange is what a user said and what the app answered.
@@ -46,24 +46,27 @@ type chat struct {
 	lastID int64
 }
 
-func openChat(ctx context.Context, cfg Config, log *truth.Log) (c *chat, err error) {
-	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
-		return nil, fmt.Errorf("making the data directory: %w — fix: set CHATAPP_DATA to a directory that can be written", err)
-	}
-	synced := !cfg.Bugs[Unsynced]
+func openChat(ctx context.Context, cfg Config, log *truth.Log) (*chat, error) {
 	record := func(e truth.Event) {
 		if err := log.Record(e); err != nil { // spoils a test and not the app
 			cfg.Log.Error("the truth log has a hole", zap.Error(err))
 		}
 	}
-	c = &chat{cfg: cfg, log: cfg.Log, record: record, recent: newShortTerm(record), queue: newQueue(), started: cfg.Now()}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.close())
-		}
-	}()
+	c := &chat{cfg: cfg, log: cfg.Log, record: record, recent: newShortTerm(record), queue: newQueue(), started: cfg.Now()}
+	if err := c.open(ctx); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// open opens the stores with the bugs that are planted in them, and mends what a crash left.
+func (c *chat) open(ctx context.Context) (err error) {
+	cfg, synced := c.cfg, !c.cfg.Bugs[Unsynced]
+	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
+		return fmt.Errorf("making the data directory: %w — fix: set CHATAPP_DATA to a directory that can be written", err)
+	}
 	if c.database, err = openDatabase(ctx, cfg.Data, synced); err != nil {
-		return nil, err
+		return err
 	}
 	var durable []Store
 	for _, home := range cfg.Homes {
@@ -77,31 +80,31 @@ func openChat(ctx context.Context, cfg Config, log *truth.Log) (c *chat, err err
 				options.dir = ""
 			}
 			if store, err = openVectors(options); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		witness := witnessed{store, record}
+		witness := witnessed{store, c.record}
 		durable = append(durable, witness)
 		c.homes = append(c.homes, c.plantIn(witness))
 		if home == VectorStore {
 			c.vectors = c.homes[len(c.homes)-1]
 		}
 		if err = witness.holds(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if cfg.Bugs[StaleCache] {
 		if c.homes[0], err = openStale(ctx, c.homes[0], filepath.Join(cfg.Scratch, "history.json")); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	// A healthy app mends what a crash left; with these bugs nobody thought of it.
 	if len(durable) == 2 && !cfg.Bugs.any(CounterID, DualWriteGap, EphemeralClient, EphemeralVolume, GhostDelete, SwallowedError) {
 		if err = reconcile(ctx, durable[0], durable[1]); err != nil {
-			return nil, fmt.Errorf("building the vector memory again: %w", err)
+			return fmt.Errorf("building the vector memory again: %w", err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // plantIn wraps a store in the bugs that lie between the app and it.

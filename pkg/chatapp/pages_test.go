@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -331,6 +333,34 @@ func TestForeignSite(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusForbidden {
 		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+// TestCannotOpen breaks what the app needs at its start; it must say what is wrong, with a fix.
+func TestCannotOpen(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(dir string, cfg *chatapp.Config) error{
+		"data is a file": func(dir string, _ *chatapp.Config) error { return os.WriteFile(filepath.Join(dir, "data"), nil, 0o644) },
+		"chat.db is a directory": func(dir string, _ *chatapp.Config) error {
+			return os.MkdirAll(filepath.Join(dir, "data", "chat.db"), 0o755)
+		},
+		"vectors is a file": func(dir string, _ *chatapp.Config) error {
+			return errors.Join(os.Mkdir(filepath.Join(dir, "data"), 0o755), os.WriteFile(filepath.Join(dir, "data", "vectors"), nil, 0o644))
+		},
+		"the truth log is a folder": func(dir string, cfg *chatapp.Config) error { cfg.Truth = dir; return nil },
+		"no such address":           func(_ string, cfg *chatapp.Config) error { cfg.Addr = "192.0.2.1:1"; return nil }, // RFC 5737
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			cfg := chatapp.Config{Addr: "127.0.0.1:0", Data: filepath.Join(dir, "data"), Scratch: filepath.Join(dir, "scratch")}
+			if err := spoil(dir, &cfg); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := chatapp.New(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), " — fix: ") {
+				t.Errorf("New gives %v, want an error with a fix", err)
+			}
+		})
 	}
 }
 

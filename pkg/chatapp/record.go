@@ -26,7 +26,7 @@ var (
 	errDamaged = errors.New("the frame is damaged")
 )
 
-// castagnoli gives the table that crc32 keeps for the polynomial.
+// checksum is CRC-32C; crc32 keeps the table.
 func checksum(payload []byte) uint32 {
 	return crc32.Checksum(payload, crc32.MakeTable(crc32.Castagnoli))
 }

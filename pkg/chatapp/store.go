@@ -40,7 +40,7 @@ type Store interface {
 	Close() error
 }
 
-// idAt is the id of a memory told at t. Ids of one process are made distinct by ids.next.
+// idAt is the id of a memory told at t. chat.next makes those of one process distinct.
 func idAt(t time.Time) string { return pad(t.UnixNano()) }
 
 func pad(n int64) string {

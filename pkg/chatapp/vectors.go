@@ -13,7 +13,7 @@ import (
 )
 
 // vectors is the vector memory: an index in the process over an append-only file (see record.go) in a directory of its
-// own. The zero file is an index without a disk.
+// own. Without a file it lives in the process only.
 type vectors struct {
 	mu      sync.RWMutex
 	file    *os.File
@@ -61,7 +61,7 @@ func (v *vectors) load(path string) error {
 		if errors.Is(err, errTorn) {
 			break
 		} else if err != nil {
-			return fmt.Errorf("at byte %d: %w — fix: remove the file; it is built again from the database", v.size, err)
+			return fmt.Errorf("at byte %d: %w — fix: remove the file; it is built again from the database, if that is a home too", v.size, err)
 		}
 		if kind == recordAdd {
 			v.entries[e.Key] = e
