@@ -1,14 +1,11 @@
 package browser
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,7 +29,6 @@ type engine struct {
 	pw      *playwright.Playwright
 	browser playwright.Browser
 	pid     int
-	dir     string // traces and downloads; removed at the end
 
 	dead   chan struct{} // closed when the browser or the driver is gone
 	once   sync.Once
@@ -68,20 +64,13 @@ func (e *engine) start(cfg Config, log *zap.Logger) (err error) {
 	if cfg.DriverDir == "" || cfg.ExecutablePath == "" { // either would have Playwright look in places of its own
 		return errors.New("nobody said where it is — fix: run `amnesia browser install`")
 	}
-	if e.dir, err = os.MkdirTemp("", "amnesia-browser-"); err != nil {
-		return err
-	}
 	defer func() {
 		if err != nil {
 			e.end()
 		}
 	}()
-	e.pw, err = playwright.Run(&playwright.RunOptions{
-		DriverDirectory:     cfg.DriverDir,
-		SkipInstallBrowsers: true,
-		Stderr:              &stderrLog{log: log},
-		Logger:              slog.New(slog.DiscardHandler), // it would log every message to a closed browser
-	})
+	// Its Stderr and Logger are left alone: setting either changes the whole process's logging, and races with other drivers.
+	e.pw, err = playwright.Run(&playwright.RunOptions{DriverDirectory: cfg.DriverDir, SkipInstallBrowsers: true})
 	if err != nil {
 		return fmt.Errorf("the Playwright driver in %s: %w — fix: run `amnesia browser install`", cfg.DriverDir, err)
 	}
@@ -95,8 +84,6 @@ func (e *engine) start(cfg Config, log *zap.Logger) (err error) {
 		HandleSIGINT:  playwright.Bool(false),
 		HandleSIGTERM: playwright.Bool(false),
 		HandleSIGHUP:  playwright.Bool(false),
-		TracesDir:     playwright.String(e.dir),
-		DownloadsPath: playwright.String(e.dir),
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %s — fix: see that it starts by hand, or run `amnesia browser install`", cfg.ExecutablePath, brief(err))
@@ -178,7 +165,6 @@ func (e *engine) end() {
 			// An error here says only that the process had already ended.
 			_ = stop(10*time.Second, e.pw.Stop)
 		}
-		e.endErr = errors.Join(e.endErr, os.RemoveAll(e.dir))
 	})
 }
 
@@ -221,27 +207,4 @@ func doOr[T any](ctx context.Context, e *engine, call func() (T, error), undo fu
 		}
 	}()
 	return none, err
-}
-
-// stderrLog hands the driver's standard error to the log, a line at a time.
-type stderrLog struct {
-	log *zap.Logger
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (w *stderrLog) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.buf.Write(p)
-	for {
-		line, err := w.buf.ReadString('\n')
-		if err != nil {
-			w.buf.WriteString(line) // not whole yet
-			return len(p), nil
-		}
-		if line = strings.TrimSpace(line); line != "" {
-			w.log.Debug("playwright driver", zap.String("stderr", line))
-		}
-	}
 }

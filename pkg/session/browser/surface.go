@@ -239,6 +239,9 @@ func (s *surface) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
 		_, err := do(ctx, s.e, func() (struct{}, error) {
+			if s.d.cfg.Trace {
+				_ = s.context.Tracing().Stop() // else its files stay
+			}
 			return struct{}{}, s.context.Close()
 		})
 		// A context that is already gone is closed.
