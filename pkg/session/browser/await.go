@@ -93,7 +93,7 @@ func (s *surface) Await(ctx context.Context, any []session.Condition) (session.S
 
 	bodies := map[playwright.Response][]byte{}
 	var looking chan glimpse // of the look under way; nil between looks
-	href, looked, ever := "", false, false
+	href, looked := "", false
 	for {
 		exchanges, changed := s.net.exchanges()
 		found, err := s.decide(ctx, list, exchanges, bodies)
@@ -118,17 +118,18 @@ func (s *surface) Await(ctx context.Context, any []session.Condition) (session.S
 		}
 		select {
 		case g := <-looking:
-			looking, looked, ever, href = nil, true, true, g.href
+			looking, looked, href = nil, true, g.href
 			if g.err != nil {
 				return session.Sighting{}, s.failure(ctx, doing, g.err)
 			}
 			s.apply(list, g)
 		case <-changed:
 		case <-over:
-			if looking == nil || ever {
+			if firstOnPage < 0 {
 				return session.Sighting{}, s.timedOut(ctx, doing, exchanges)
 			}
-			over, late = nil, true // however short the time, there is one look
+			// However short the time was, and however slow the machine: the last word is that of a look.
+			over, late, looking = nil, true, s.look(ctx, list, href, 0)
 		case <-ctx.Done():
 			return session.Sighting{}, s.ended(ctx, doing)
 		case <-s.e.dead:

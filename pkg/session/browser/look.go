@@ -16,7 +16,7 @@ const (
 	// lookEvery is the pause between looks that take a crossing each.
 	lookEvery = 10 * time.Millisecond
 	// lookLimit is when a look counts as lost: the page's script is busy, or its timers do not run.
-	lookLimit = 5 * time.Second
+	lookLimit = 2 * time.Second
 )
 
 // glimpse is what a look saw: the page's address, and what became of each condition's part on the page.
