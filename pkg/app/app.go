@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
 
 	"amnesia/chaos"
@@ -51,6 +52,8 @@ type App struct {
 	clock memory.Clock
 	run   string
 	loop  *soak.Loop
+	guard *chaos.Guard
+	fired []memory.Instant // faults of earlier daemons: the limits go on counting
 	done  []func() error // clean-up, last first
 	serve func(context.Context) error
 }
@@ -71,10 +74,20 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	if err != nil {
 		return nil, err
 	}
+	gatherer := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		if a.Ledger != nil {
+			m.LedgerSize(a.Ledger.Stats().Bytes)
+		}
+		if a.guard != nil {
+			m.Paused(a.guard.Paused())
+			m.NextFault(a.guard.Next())
+		}
+		return reg.Gather()
+	})
 	if err := a.openLedger(ctx, m); err != nil {
 		return nil, err
 	}
-	if err := a.listen(ctx, reg); err != nil {
+	if err := a.listen(ctx, gatherer); err != nil {
 		return nil, err
 	}
 	engine, err := process.New(a.processConfig())
@@ -92,6 +105,9 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	a.loop.Accounts, a.loop.Teller = accounts.user, teller.Memory
 
 	if err := a.startTarget(ctx, engine, prober); err != nil {
+		return nil, err
+	}
+	if err := a.revertOpen(ctx); err != nil {
 		return nil, err
 	}
 	driver, err := a.openDriver(ctx)
@@ -159,18 +175,21 @@ func (a *App) openLedger(ctx context.Context, m *metrics.Metrics) error {
 			return err
 		}
 		a.Docket.Tap([]fact.Entry{e})
+		if s, ok := e.Fact.(fact.Step); ok && !s.Fired.IsZero() {
+			a.fired = append(a.fired, s.Fired)
+		}
 	}
 	return m.Restore(l.Facts(ctx, 0))
 }
 
-func (a *App) listen(ctx context.Context, reg *prometheus.Registry) error {
+func (a *App) listen(ctx context.Context, g prometheus.Gatherer) error {
 	ln, err := web.Listen(ctx, a.cfg.Web.Listen)
 	if err != nil {
 		return err
 	}
 	a.Web = ln.Addr().String()
 	a.onClose(func() error { ln.Close(); return nil })
-	srv := web.New(web.Config{Gatherer: reg, Logger: a.log, Ready: a.ready})
+	srv := web.New(web.Config{Gatherer: g, Logger: a.log, Ready: a.ready})
 	a.serve = func(ctx context.Context) error { return srv.Serve(ctx, ln) }
 	return nil
 }
@@ -199,6 +218,19 @@ func (a *App) startTarget(ctx context.Context, engine *process.Engine, prober *c
 	return reachable(ctx, a.cfg.Target.URL)
 }
 
+// revertOpen undoes what an earlier daemon fired and did not live to undo, before anything else is done to the target.
+func (a *App) revertOpen(ctx context.Context) error {
+	open, err := a.Ledger.OpenInjections(ctx)
+	if err != nil {
+		return err
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	a.log.Warn("undoing injections that an earlier daemon left open", zap.Int("injections", len(open)))
+	return a.loop.Injector.RevertOpen(ctx, open)
+}
+
 // reachable reports why nothing answers at the target's address.
 func reachable(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -222,9 +254,9 @@ func (j journal) Step(ctx context.Context, s fact.Step) error { return j.Append(
 
 func (a *App) newLoop(engine *process.Engine, prober *chaos.Prober) *soak.Loop {
 	cfg := a.cfg
-	guard := chaos.NewGuard(chaos.Limits{
+	a.guard = chaos.NewGuard(chaos.Limits{
 		Armed: cfg.Armed, Every: cfg.Limits.Every, PerHour: cfg.Limits.PerHour, Hours: cfg.Limits.Window, HaltAfter: cfg.Limits.HaltAfter,
-	}, engine, a.clock, chaos.GuardState{})
+	}, engine, a.clock, chaos.GuardState{Fired: a.fired})
 	plan := a.planConfig()
 	services := make([]string, len(cfg.Target.Services))
 	for i, s := range cfg.Target.Services {
@@ -243,7 +275,7 @@ func (a *App) newLoop(engine *process.Engine, prober *chaos.Prober) *soak.Loop {
 		TrafficWithin: 5 * time.Minute, SettleWithin: 5 * time.Second,
 		Driver: cfg.Sessions.Driver,
 		Ledger: a.Ledger, Docket: a.Docket, Engine: engine, Prober: prober, Recovery: cfg.Limits.Recovery,
-		Injector: chaos.NewInjector(chaos.InjectorConfig{Engine: engine, Journal: journal{a.Ledger}, Guard: guard, Prober: prober,
+		Injector: chaos.NewInjector(chaos.InjectorConfig{Engine: engine, Journal: journal{a.Ledger}, Guard: a.guard, Prober: prober,
 			Clock: a.clock, After: cfg.Limits.Recovery}),
 		Clock: a.clock, Log: a.log,
 	}

@@ -86,6 +86,7 @@ type teller struct {
 	views  map[string]*reading
 	faults map[int64]*fault
 	logs   []fact.Log
+	judged memory.Kind // the last verdict that was given
 }
 
 // fault is what the story tells of one injection.
@@ -95,10 +96,12 @@ type fault struct {
 	back   memory.Instant
 }
 
-// reading is the last reading of the memory in one view.
+// reading is a run of equal readings of the memory in one view.
 type reading struct {
-	obs   memory.Observation
+	first memory.Observation
+	last  memory.Observation // read again, as before: only the times differ
 	reads int
+	told  bool // of the last one too
 }
 
 func (t *teller) add(at memory.Instant, what, who, format string, args ...any) {
@@ -141,37 +144,47 @@ func (t *teller) take(f fact.Fact) {
 		t.add(f.At, "died", f.Service, "%s", join("died, and not by us: "+f.Cause, f.Detail))
 	case fact.Log:
 		t.logs = append(t.logs, f)
+	case fact.Judged:
+		if v := f.Verdict; v.Memory == id && v.Kind != t.judged {
+			t.judged = v.Kind
+			for _, view := range v.Missing {
+				t.finish(view, "which confirms it")
+			}
+			t.add(f.At, "verdict", string(v.Kind), "%s", v.Because)
+		}
 	}
 }
 
-// sweep tells of a reading of the memory when it differs from the one before, and of the second absent one, which
-// confirms.
+// sweep gathers the readings of the memory; of a run of equal ones, the story tells the first and the last.
 func (t *teller) sweep(s fact.Sweep) {
 	if !s.Read.Has(t.m.ID) {
 		return
 	}
 	r := t.views[s.View]
-	o := memory.Observation{}
-	if i := slices.IndexFunc(s.Observations, func(o memory.Observation) bool { return o.Memory == t.m.ID }); i >= 0 {
-		o = s.Observations[i]
-	} else if r != nil {
-		o = r.obs // read again, as before
-		o.Began, o.Ended = s.Began, s.Ended
-	} else {
-		return
-	}
+	i := slices.IndexFunc(s.Observations, func(o memory.Observation) bool { return o.Memory == t.m.ID })
 	switch {
-	case r == nil || r.obs.State != o.State || r.obs.Copies != o.Copies || !slices.Equal(r.obs.Strangers, o.Strangers):
-		if r != nil && r.reads > 1 && r.obs.State.Here() {
-			t.add(r.obs.Ended, "seen", s.View, "still %s, for the last time (read %d times)", r.obs.State, r.reads)
-		}
-		t.views[s.View] = &reading{o, 1}
+	case i >= 0 && (r == nil || !alike(r.first, s.Observations[i])):
+		t.finish(s.View, "for the last time")
+		o := s.Observations[i]
+		t.views[s.View] = &reading{first: o, last: o, reads: 1}
 		t.reading(s.View, o, "")
-	default:
-		r.obs, r.reads = o, r.reads+1
-		if o.State == memory.Absent && r.reads == 2 {
-			t.reading(s.View, o, "again, which confirms it")
-		}
+	case i >= 0:
+		r.last, r.reads = s.Observations[i], r.reads+1
+	case r != nil: // read again, as before
+		r.last.Began, r.last.Ended = s.Began, s.Ended
+		r.reads++
+	}
+}
+
+func alike(a, b memory.Observation) bool {
+	return a.State == b.State && a.Copies == b.Copies && slices.Equal(a.Strangers, b.Strangers)
+}
+
+// finish tells of the last of a run of readings.
+func (t *teller) finish(view, note string) {
+	if r := t.views[view]; r != nil && r.reads > 1 && !r.told {
+		r.told = true
+		t.reading(view, r.last, fmt.Sprintf("read %d times, %s", r.reads, note))
 	}
 }
 
@@ -209,6 +222,10 @@ func (t *teller) step(s fact.Step) {
 	switch s.Name {
 	case fact.StepFiring:
 		f.firing = s.At
+	case fact.StepInjected:
+		if !s.Fired.IsZero() {
+			f.firing = s.Fired
+		}
 		text := f.plan.Kind
 		if f.plan.Kind == "kill" {
 			text = "kill (SIGKILL)"
@@ -216,17 +233,24 @@ func (t *teller) step(s fact.Step) {
 		if t.v.Exposure != nil && slices.Equal(t.v.Suspects, []int64{s.Injection}) {
 			text += ", " + short(*t.v.Exposure) + " after the acknowledgement"
 		}
-		t.add(s.At, "fault", f.plan.Service, "%s (injection %d, cycle %d)", text, s.Injection, f.plan.Cycle)
+		t.add(f.firing, "fault", hit(f.plan), "%s (injection %d, cycle %d)", text, s.Injection, f.plan.Cycle)
 	case fact.StepRecovered:
 		f.back = s.At
-		t.add(s.At, "fault", f.plan.Service, "healthy again, %s after the fault", short(s.At.Sub(f.firing)))
+		t.add(s.At, "fault", hit(f.plan), "healthy again, %s after the fault", short(s.At.Sub(f.firing)))
 	case fact.StepFailed, fact.StepRefused:
-		t.add(s.At, "fault", f.plan.Service, "%s", join(f.plan.Kind+" "+string(s.Name), s.Detail))
+		t.add(s.At, "fault", hit(f.plan), "%s", join(f.plan.Kind+" "+string(s.Name), s.Detail))
 	}
 }
 
 // tell puts the events in order, with the log lines that belong and the verdict.
 func (t *teller) tell(end memory.Instant) []Event {
+	for view := range t.views {
+		note := "for the last time"
+		if slices.Contains(t.v.Missing, view) {
+			note = "which confirms it"
+		}
+		t.finish(view, note)
+	}
 	kept := map[string]int{}
 	for _, l := range t.logs {
 		if l.Memory == t.m.ID || (l.Level == "error" && t.near(l.At)) {
@@ -242,10 +266,20 @@ func (t *teller) tell(end memory.Instant) []Event {
 		case a.At.After(b.At):
 			return 1
 		}
-		return 0
+		return strings.Compare(a.Who, b.Who)
 	})
-	t.add(end, "verdict", string(t.v.Kind), "%s", t.v.Because)
+	if t.judged != t.v.Kind { // the run ended before it was given, or today's oracle judges otherwise
+		t.add(end, "verdict", string(t.v.Kind), "%s", t.v.Because)
+	}
 	return t.events
+}
+
+// hit names the services of an injection.
+func hit(inj fact.Injection) string {
+	if inj.Service == "" {
+		return strings.Join(inj.Services, "+")
+	}
+	return inj.Service
 }
 
 func (t *teller) near(at memory.Instant) bool {

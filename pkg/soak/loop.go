@@ -297,14 +297,21 @@ func (l *Loop) settle(ctx context.Context, n int) error {
 	for _, k := range l.Looks {
 		longest = max(longest, k.Contract.Settle)
 	}
-	end := l.Clock.Now().Add(longest + l.SettleWithin)
+	// The traffic is over and the fault too, so by then every deadline has passed, and one more read decides.
+	deadline := l.Clock.Now().Add(longest)
+	end := deadline.Add(l.SettleWithin)
 	wait := 5 * time.Millisecond
 	for {
 		open := l.open(all)
-		if len(open) == 0 || l.Clock.Now().After(end) {
+		now := l.Clock.Now()
+		if len(open) == 0 || now.After(end) {
 			return nil
 		}
-		timer := time.NewTimer(wait)
+		rest := wait
+		if left := deadline.Sub(now) + time.Millisecond; left > 0 {
+			rest = min(wait, left)
+		}
+		timer := time.NewTimer(rest)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
