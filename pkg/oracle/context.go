@@ -365,19 +365,26 @@ func (c *Context) gap(f fact.Gap) {
 	}
 }
 
-// forgetBefore drops what ended before at, when no live memory is older.
+// forgetBefore drops what ended before at, when no live memory is older. What may yet explain a change of identity stays
+// until the service has been read again.
 func (c *Context) forgetBefore(at memory.Instant) {
 	c.struck = slices.DeleteFunc(c.struck, func(i *injection) bool {
-		gone := !i.healthy.IsZero() && i.healthy.Before(at)
+		gone := !i.healthy.IsZero() && i.healthy.Before(at) && !slices.ContainsFunc(i.services, func(name string) bool {
+			s := c.services[name]
+			return s != nil && len(s.who) > 0 && s.seen.Before(i.healthy)
+		})
 		if gone {
 			delete(c.faults, i.plan.ID)
 		}
 		return gone
 	})
 	for id, i := range c.faults {
-		if i.fired.IsZero() && !i.closed.IsZero() || i.refused != "" && i.fired.IsZero() {
+		if i.fired.IsZero() && (!i.closed.IsZero() || i.refused != "") {
 			delete(c.faults, id)
 		}
 	}
-	c.deaths = slices.DeleteFunc(c.deaths, func(d *death) bool { return !d.healthy.IsZero() && d.healthy.Before(at) })
+	c.deaths = slices.DeleteFunc(c.deaths, func(d *death) bool {
+		s := c.service(d.service)
+		return !d.healthy.IsZero() && d.healthy.Before(at) && (len(s.who) == 0 || !s.seen.Before(d.at))
+	})
 }

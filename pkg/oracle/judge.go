@@ -26,8 +26,8 @@ func Judge(h *History, c *Context, now memory.Instant) memory.Verdict {
 	s := survey(h, c, now)
 	v := memory.Verdict{Memory: h.Memory.ID, Open: s.open && h.Retired.IsZero()}
 	v.Kind = s.kind()
-	if v.Kind == memory.Unverified && h.Loss != nil && s.proven() {
-		// What else is unreadable now cannot hide a loss that was proven and still stands.
+	if v.Kind == memory.Unverified && h.Loss != nil && s.stands(h) {
+		// What else is unreadable now cannot hide a loss that was proven and that nothing contradicts.
 		open := v.Open
 		v = *h.Loss
 		v.Open, v.Defects = open, s.defects(h, c)
@@ -101,7 +101,8 @@ func survey(h *History, c *Context, now memory.Instant) surveyed {
 			switch k.View {
 			case viewPage:
 				s.page, s.hasPage = at, true
-				s.shown = at == here || (at == unowed && v.State.Here() && c.fresh(k, v))
+				// After a deletion nothing more can be lost: what the page last showed, it shows.
+				s.shown = at == here || (at == unowed && v.State.Here() && (h.Forget != nil || c.fresh(k, v)))
 			case viewAnswer:
 				if at == pending && !c.fresh(k, v) {
 					at = unowed // not asked since: no evidence for or against
@@ -111,7 +112,7 @@ func survey(h *History, c *Context, now memory.Instant) surveyed {
 				continue
 			}
 		} else {
-			s.store(h, c, k, v, at)
+			s.store(k, v, at)
 		}
 		s.views[i] = at
 		if at != unowed {
@@ -131,8 +132,9 @@ func survey(h *History, c *Context, now memory.Instant) surveyed {
 }
 
 // store counts one store.
-func (s *surveyed) store(h *History, c *Context, k *memory.Contract, v *View, at standing) {
-	if at == here || (at == unowed && v.State.Here() && c.fresh(k, v)) {
+func (s *surveyed) store(k *memory.Contract, v *View, at standing) {
+	// One that owes nothing is not asked again after every fault: what it last had, it has.
+	if at == here || (at == unowed && v.State.Here()) {
 		s.stores++
 	}
 	if !k.Durable {
@@ -243,8 +245,15 @@ func (s *surveyed) kind() memory.Kind {
 	return memory.Kept
 }
 
-// proven reports whether any view is proven to miss the memory.
-func (s *surveyed) proven() bool { return slices.Contains(s.views[:s.n], missing) }
+// stands reports whether every view that missed the memory when its loss was proven still does.
+func (s *surveyed) stands(h *History) bool {
+	for i := range s.n {
+		if s.views[i] != missing && slices.Contains(h.Loss.Missing, h.Views[i].Name) {
+			return false
+		}
+	}
+	return true
+}
 
 // evident reports whether the memory is known to exist apart from the answer: a store has it, or the page shows it, or
 // there is nothing else to ask.

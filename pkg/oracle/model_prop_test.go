@@ -36,7 +36,7 @@ type drawn struct {
 	next     memory.ID
 	injected int64
 	sweeps   int64
-	plain    bool // every sweep carries every row
+	noise    int // 0: the rig and the target behave but for faults; 1: anything may go wrong at any time
 }
 
 func (d *drawn) chance(percent int) bool {
@@ -147,19 +147,19 @@ func (d *drawn) health(service string, at memory.Instant, healthy bool) *fact.He
 // sweep reads one view. The mood is the state that most of its rows have.
 func (d *drawn) sweep(k memory.Contract, mood memory.State) {
 	d.sweeps++
-	f := fact.Sweep{ID: d.sweeps, Cycle: 1, View: k.View, Complete: !d.chance(4), Began: d.tick(1, 10)}
-	if d.chance(3) {
+	f := fact.Sweep{ID: d.sweeps, Cycle: 1, View: k.View, Complete: !d.chance(4 * d.noise), Began: d.tick(1, 10)}
+	if d.chance(3 * d.noise) {
 		f.Error = "cut off"
 	}
 	if d.chance(60) {
-		f.Before = d.health(k.Service, f.Began, !d.chance(4))
-		if d.chance(3) {
+		f.Before = d.health(k.Service, f.Began, !d.chance(4*d.noise))
+		if d.chance(3 * d.noise) {
 			d.who[k.Service]++
 		}
 	}
 	f.Ended = d.tick(1, 4)
 	if f.Before != nil {
-		f.After = d.health(k.Service, f.Ended, !d.chance(4))
+		f.After = d.health(k.Service, f.Ended, !d.chance(4*d.noise))
 	}
 	var ids []memory.ID
 	for _, id := range d.kept {
@@ -167,11 +167,11 @@ func (d *drawn) sweep(k memory.Contract, mood memory.State) {
 			continue
 		}
 		ids = append(ids, id)
-		if !d.plain && d.chance(20) {
+		if d.chance(20) {
 			continue
 		}
 		o := memory.Observation{Memory: id, View: k.View, State: mood, Began: f.Began, Ended: f.Ended}
-		if d.chance(15) {
+		if d.chance(3 + 12*d.noise) {
 			o.State = draw(d, memory.Present, memory.Absent, memory.Absent, memory.Altered, memory.Unreadable)
 		}
 		if o.State.Here() {
@@ -243,7 +243,7 @@ func newDrawn(t *rapid.T) *drawn {
 
 // ledger draws a whole ledger.
 func (d *drawn) ledger() []fact.Fact {
-	d.now, d.who = 10, map[string]int{}
+	d.now, d.who, d.noise = 10, map[string]int{}, d.between(0, 1)
 	d.contracts()
 	d.begin()
 	for range d.between(3, 25) {
@@ -270,11 +270,17 @@ func (d *drawn) ledger() []fact.Fact {
 		case n < 48 && len(d.kept) > 1:
 			d.add(fact.Retired{Memories: memory.SetOf(d.kept[0]), At: d.tick(1, 5)})
 			d.kept = d.kept[1:]
-		case n < 75:
-			// A round over all views, as the loop does it.
-			mood := draw(d, memory.Present, memory.Present, memory.Absent)
+		case n < 85:
+			// Rounds over all views, as the loop does them.
+			moods := map[string]memory.State{}
 			for _, k := range d.views {
-				d.sweep(k, mood)
+				moods[k.View] = draw(d, memory.Present, memory.Present, memory.Absent)
+			}
+			for range d.between(1, 3) {
+				for _, k := range d.views {
+					d.sweep(k, moods[k.View])
+				}
+				d.tick(1, 60)
 			}
 		default:
 			d.sweep(draw(d, d.views...), draw(d, memory.Present, memory.Absent, memory.Absent, memory.Unreadable))

@@ -647,8 +647,8 @@ func (m *model) judge(i int, id memory.ID, now memory.Instant) *opinion {
 		since, over := w.base(memory.Instant{}, k.Service)
 		fresh := s.last != nil && over && (since == (memory.Instant{}) || !s.last.began.Before(since))
 		found := fresh && (s.last.state == memory.Present || s.last.state == memory.Altered)
-		stores = stores || !k.User && found
-		shown = shown || k.View == "page" && found
+		shown = shown || k.View == "page" && (found || x.forgot != (memory.Instant{}) && s.proof == nil && s.last != nil &&
+			(s.last.state == memory.Present || s.last.state == memory.Altered))
 		// An absence that was read before the promise is no reading of it.
 		switch owes := w.owes(x, &k, now); {
 		case !acked:
@@ -666,6 +666,8 @@ func (m *model) judge(i int, id memory.ID, now memory.Instant) *opinion {
 		default:
 			where[k.View] = "gap"
 		}
+		stores = stores || !k.User && (found && where[k.View] == "here" ||
+			where[k.View] == "none" && s.last != nil && (s.last.state == memory.Present || s.last.state == memory.Altered))
 		if acked {
 			for d, is := range map[memory.Defect]bool{
 				memory.AlteredText: s.altered, memory.Outlived: s.outlived, memory.Resurfaced: s.resurfaced,
@@ -689,10 +691,15 @@ func (m *model) judge(i int, id memory.ID, now memory.Instant) *opinion {
 			o.Missing = append(o.Missing, k.View)
 		}
 	}
-	if log := m.losses[id]; o.Kind == memory.Unverified && len(log) > 0 && len(o.Missing) > 0 {
-		old := *log[len(log)-1].o
-		old.Defects = o.Defects
-		return &old
+	if log := m.losses[id]; o.Kind == memory.Unverified && len(log) > 0 {
+		old, still := *log[len(log)-1].o, true
+		for _, view := range old.Missing {
+			still = still && slices.Contains(o.Missing, view)
+		}
+		if still {
+			old.Defects = o.Defects
+			return &old
+		}
 	}
 	if o.Kind == memory.Unverified && x.gone {
 		o.Kind = memory.Released

@@ -46,6 +46,18 @@ func (b *Book) sweep(f fact.Sweep) {
 		}
 	}
 	r := Read{f.Began, f.Ended}
+	if f.View == viewPage { // first, so that it does not matter in which order a page shows its memories
+		for i, h := range rows {
+			if h != nil && f.Observations[i].State.Here() {
+				b.observe(h, bounds(f.Observations[i], r))
+			}
+		}
+		for _, h := range again {
+			if h.Views[h.view(f.View)].raw.State.Here() {
+				b.observe(h, r)
+			}
+		}
+	}
 	for i, h := range rows {
 		if h != nil {
 			o := f.Observations[i]
@@ -70,6 +82,15 @@ func (b *Book) sweep(f fact.Sweep) {
 			}
 		}
 	}
+}
+
+// observe takes it that a user has seen on a fresh page what was never acknowledged: from here on a promise.
+func (b *Book) observe(h *History, r Read) {
+	if h.Outcome == "" || h.acknowledged() || !h.Views[h.view(viewPage)].Due {
+		return
+	}
+	h.acknowledge(Ack{Level: memory.LevelObserved, NotSeen: r.Began, Seen: r.Ended})
+	b.settled(h)
 }
 
 // sound reports whether the service was healthy before and after, and the same.
@@ -143,10 +164,6 @@ func (b *Book) fold(h *History, o memory.Observation, r Read, proven bool, ttl i
 	k := &h.terms.Contracts.Contracts[n]
 	switch {
 	case o.State.Here():
-		if v.Name == viewPage && h.Outcome != "" && !h.acknowledged() {
-			h.acknowledge(Ack{Level: memory.LevelObserved, NotSeen: r.Began, Seen: r.Ended})
-			b.settled(h)
-		}
 		c.found(h, k, v, o, r, time.Duration(ttl)*time.Millisecond)
 	case o.State == memory.Absent:
 		c.missed(h, k, v, o, r)
