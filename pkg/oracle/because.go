@@ -100,13 +100,13 @@ func (h *History) acked() string {
 
 // becauseUnverified names the first view without evidence, and what is wrong with it.
 func (s *surveyed) becauseUnverified(h *History, c *Context) string {
-	ks := h.terms.Contracts.Contracts
+	ks := h.terms.views
 	for i := range s.n {
 		if s.views[i] != pending {
 			continue
 		}
 		k, v := &ks[i], &h.Views[i]
-		base, _ := c.base(h.Ack.Seen, k.Service)
+		base, _ := c.base(h.Ack.Seen, k)
 		switch {
 		case v.Last.None():
 			return v.Name + " has not been read yet."

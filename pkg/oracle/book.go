@@ -103,8 +103,8 @@ func (b *Book) begin(f fact.Begun) {
 	}
 	b.ids = include(b.ids, id)
 	t := b.ctx.current()
-	h := &History{Memory: f.Memory, Begun: f.At, terms: t, Views: make([]View, len(t.Contracts.Contracts))}
-	for i, k := range t.Contracts.Contracts {
+	h := &History{Memory: f.Memory, Begun: f.At, terms: t, Views: make([]View, len(t.views))}
+	for i, k := range t.views {
 		h.Views[i] = View{Name: k.View, Due: len(f.Memory.Views) == 0 || slices.Contains(f.Memory.Views, k.View)}
 	}
 	u := b.ctx.user(f.Memory.User)

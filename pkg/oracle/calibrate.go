@@ -58,7 +58,7 @@ func (c *Context) learn(h *History, v *View, copies int) {
 
 // expected is how many copies of a memory a view may hold: as the contract says; or what was calibrated for its payload,
 // or else for the view; or 1. While the first control cycle runs and has shown nothing, any number may be right.
-func (c *Context) expected(h *History, k *memory.Contract) int {
+func (c *Context) expected(h *History, k *contract) int {
 	if k.Copies > 0 {
 		return k.Copies
 	}
@@ -99,7 +99,7 @@ func (b *Book) calibrate(n int) {
 		if h.Memory.Cycle != n || !h.acknowledged() || h.Forget != nil {
 			continue
 		}
-		for i := range h.terms.Contracts.Contracts {
+		for i := range h.terms.views {
 			v := &h.Views[i]
 			if !v.Due || (v.Name == viewAnswer && v.Last.None()) {
 				continue

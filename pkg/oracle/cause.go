@@ -108,24 +108,17 @@ func (i *injection) name() string {
 // behind is the service behind the first view that misses the memory, a store before a user view.
 func (s *surveyed) behind(h *History) string {
 	name := ""
-	ks := h.terms.Contracts.Contracts
+	ks := h.terms.views
 	for i := range s.n {
 		if s.views[i] != missing {
 			continue
 		}
 		if !ks[i].User {
-			return serviceOf(&ks[i])
+			return ks[i].Service
 		}
 		if name == "" {
-			name = serviceOf(&ks[i])
+			name = ks[i].Service
 		}
 	}
 	return name
-}
-
-func serviceOf(k *memory.Contract) string {
-	if k.Service != "" {
-		return k.Service
-	}
-	return k.View
 }

@@ -43,7 +43,7 @@ func reported(h *History, detected memory.Instant) bool {
 
 // excused reports whether may_lose excuses every store that misses the memory, or the page where no store misses it.
 func (s *surveyed) excused(h *History, c *Context) bool {
-	ks := h.terms.Contracts.Contracts
+	ks := h.terms.views
 	stores := false
 	for i := range s.n {
 		if s.views[i] == missing && !ks[i].User {
@@ -67,13 +67,13 @@ func (s *surveyed) excused(h *History, c *Context) bool {
 // excuses reports whether the contract excuses that this view misses the memory: a suspect is a fault of a kind that may
 // lose, on the view's service, and the acknowledgement came no longer before it than the window, by the shortest
 // distance that the bounds of both moments allow. A memory acknowledged after the fault had struck is not excused.
-func (c *Context) excuses(h *History, k *memory.Contract, v *View) bool {
+func (c *Context) excuses(h *History, k *contract, v *View) bool {
 	if k.MayLose == nil {
 		return false
 	}
 	w := vanished(h, v)
 	for _, i := range c.struck {
-		if !w.meets(i.fired, i.healthy) || !i.hits(serviceOf(k)) || !slices.Contains(k.MayLose.On, i.plan.Kind) {
+		if !w.meets(i.fired, i.healthy) || !i.hits(k.Service) || !slices.Contains(k.MayLose.On, i.plan.Kind) {
 			continue
 		}
 		acked := h.Ack.NotSeen

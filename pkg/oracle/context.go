@@ -29,8 +29,15 @@ type Context struct {
 
 // terms is one version of the contracts.
 type terms struct {
-	fact.Contracts
-	index map[string]int
+	views      []contract
+	levels     []string
+	countsFrom string
+}
+
+// contract is what one view promises, with what is known of the service behind it.
+type contract struct {
+	memory.Contract
+	by *service
 }
 
 // injection is one fault of ours, as an interval from firing to healthy.
@@ -132,9 +139,12 @@ func (c *Context) user(name string) *user {
 
 // contracts takes a new version in.
 func (c *Context) contracts(f fact.Contracts) {
-	t := &terms{Contracts: f, index: make(map[string]int, len(f.Contracts))}
-	for i, k := range f.Contracts {
-		t.index[k.View] = i
+	t := &terms{levels: f.Levels, countsFrom: f.CountsFrom}
+	for _, k := range f.Contracts {
+		if k.Service == "" {
+			k.Service = k.View
+		}
+		t.views = append(t.views, contract{k, c.service(k.Service)})
 	}
 	c.terms = append(c.terms, t)
 }

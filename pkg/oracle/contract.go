@@ -22,23 +22,18 @@ func (c *Context) comparable(a, b memory.Instant) bool {
 
 // base is what a deadline counts from: the latest of from, the end of any injection, and the recovery from a foreign
 // death of the service. waiting is true while one of these is still to come.
-func (c *Context) base(from memory.Instant, service string) (at memory.Instant, waiting bool) {
-	at = memory.Later(from, c.over)
-	waiting = c.open > 0
-	if s := c.services[service]; s != nil {
-		at, waiting = memory.Later(at, s.over), waiting || s.down > 0
-	}
-	return at, waiting
+func (c *Context) base(from memory.Instant, k *contract) (at memory.Instant, waiting bool) {
+	return memory.Later(memory.Later(from, c.over), k.by.over), c.open > 0 || k.by.down > 0
 }
 
 // deadlinePassed reports whether at lies after the deadline of a promise that began at from.
-func (c *Context) deadlinePassed(k *memory.Contract, from, at memory.Instant) bool {
-	base, waiting := c.base(from, k.Service)
+func (c *Context) deadlinePassed(k *contract, from, at memory.Instant) bool {
+	base, waiting := c.base(from, k)
 	return !waiting && c.comparable(base, at) && at.After(base.Add(k.Settle))
 }
 
 // demands gives what the contract k wants of the memory in the view v for the whole of a moment that ends at to.
-func (c *Context) demands(h *History, k *memory.Contract, v *View, to memory.Instant) demand {
+func (c *Context) demands(h *History, k *contract, v *View, to memory.Instant) demand {
 	if !h.acknowledged() || h.Forget != nil {
 		return may
 	}
@@ -63,7 +58,7 @@ const questions = 3
 
 // trimmed reports whether enough of the user's later writes may have pushed the memory out of a view that keeps the
 // newest KeepLast only. Writes in flight count as unknown ones do.
-func (c *Context) trimmed(h *History, k *memory.Contract) bool {
+func (c *Context) trimmed(h *History, k *contract) bool {
 	newer, each := 0, 1
 	if k.KeepUnit == "message" {
 		newer, each = 1, 2 // its own answer; then a message and an answer each
@@ -86,7 +81,7 @@ func (c *Context) trimmed(h *History, k *memory.Contract) bool {
 // write happened no earlier than it began. A later write renews it when it is sure to have landed before the expiry,
 // which is its acknowledgement and settle later. A key that slides with every access is, beyond that, judged by the
 // remaining time that was read.
-func (c *Context) earliestExpiry(h *History, k *memory.Contract, v *View) (from, until memory.Instant) {
+func (c *Context) earliestExpiry(h *History, k *contract, v *View) (from, until memory.Instant) {
 	life := k.TTL - k.Slack
 	from, until = h.Begun, h.Begun.Add(life)
 	if !slides(k) {
@@ -104,7 +99,7 @@ func (c *Context) earliestExpiry(h *History, k *memory.Contract, v *View) (from,
 }
 
 // slides reports whether something later than a memory's own write moves its expiry.
-func slides(k *memory.Contract) bool {
+func slides(k *contract) bool {
 	return k.TTLFrom == memory.TTLFromLastWrite || k.TTLFrom == memory.TTLFromLastAccess
 }
 
@@ -119,7 +114,7 @@ func (c *Context) later(h *History) []write {
 
 // expiresEarly reports whether a record read with the remaining time ttl goes sooner than the contract allows. Only
 // writes that are sure to have landed before the read count.
-func (c *Context) expiresEarly(h *History, k *memory.Contract, ttl time.Duration, r Read) bool {
+func (c *Context) expiresEarly(h *History, k *contract, ttl time.Duration, r Read) bool {
 	began := h.Begun
 	if slides(k) {
 		for _, w := range c.later(h) {
@@ -134,7 +129,7 @@ func (c *Context) expiresEarly(h *History, k *memory.Contract, ttl time.Duration
 // outlived reports whether a record that was found by the read r should have gone by then. A remaining time decides
 // alone: a cache may have been filled anew. Without one, the record had landed when it was first seen, and so must be
 // gone a TTL (and slack) later, unless a later write renewed it.
-func (c *Context) outlived(h *History, k *memory.Contract, v *View, ttl time.Duration, r Read) bool {
+func (c *Context) outlived(h *History, k *contract, v *View, ttl time.Duration, r Read) bool {
 	switch {
 	case ttl < 0:
 		return true

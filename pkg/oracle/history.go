@@ -186,18 +186,18 @@ func (h *History) acknowledge(a Ack) {
 // reached at or after counts_from, or, in a script without levels, the outcome.
 func (h *History) settle(outcome memory.Outcome, levels []memory.Level, at memory.Instant) {
 	h.Outcome, h.Settled, h.Levels = outcome, at, levels
-	order := h.terms.Levels
-	from := slices.Index(order, h.terms.CountsFrom)
-	if h.terms.CountsFrom == "" {
+	order, counts := h.terms.levels, h.terms.countsFrom
+	from := slices.Index(order, counts)
+	if counts == "" {
 		from = len(order) - 1
 	}
 	for _, l := range levels {
-		if i := slices.Index(order, l.Name); l.Name == h.terms.CountsFrom || (i >= from && from >= 0) {
+		if i := slices.Index(order, l.Name); l.Name == counts || (i >= from && from >= 0) {
 			h.acknowledge(Ack{Level: l.Name, NotSeen: l.NotSeen, Seen: memory.Later(l.Seen, l.NotSeen)})
 			break
 		}
 	}
-	if !h.acknowledged() && outcome == memory.Acknowledged && (len(levels) == 0 || (len(order) == 0 && h.terms.CountsFrom == "")) {
+	if !h.acknowledged() && outcome == memory.Acknowledged && (len(levels) == 0 || (len(order) == 0 && counts == "")) {
 		a := Ack{NotSeen: h.Begun, Seen: at}
 		if n := len(levels); n > 0 {
 			a = Ack{Level: levels[n-1].Name, NotSeen: levels[n-1].NotSeen, Seen: levels[n-1].Seen}

@@ -89,7 +89,7 @@ const maxViews = 32
 // survey looks at every view once.
 func survey(h *History, c *Context, now memory.Instant) surveyed {
 	s := surveyed{now: now, acked: h.acknowledged()}
-	ks := h.terms.Contracts.Contracts
+	ks := h.terms.views
 	s.n = min(len(ks), len(h.Views), maxViews)
 	for i := range s.n {
 		k, v := &ks[i], &h.Views[i]
@@ -132,7 +132,7 @@ func survey(h *History, c *Context, now memory.Instant) surveyed {
 }
 
 // store counts one store.
-func (s *surveyed) store(k *memory.Contract, v *View, at standing) {
+func (s *surveyed) store(k *contract, v *View, at standing) {
 	// One that owes nothing is not asked again after every fault: what it last had, it has.
 	if at == here || (at == unowed && v.State.Here()) {
 		s.stores++
@@ -163,7 +163,7 @@ func (s *surveyed) store(k *memory.Contract, v *View, at standing) {
 }
 
 // stand says how one view stands. A proof of absence outlasts whatever later ends the promise.
-func (c *Context) stand(h *History, k *memory.Contract, v *View, now memory.Instant) standing {
+func (c *Context) stand(h *History, k *contract, v *View, now memory.Instant) standing {
 	if !h.acknowledged() {
 		return unowed
 	}
@@ -185,21 +185,21 @@ func (c *Context) stand(h *History, k *memory.Contract, v *View, now memory.Inst
 
 // fresh reports whether the last reading of a view tells of the present: it began after the end of every injection and
 // after the view's own service was back from every foreign death.
-func (c *Context) fresh(k *memory.Contract, v *View) bool {
+func (c *Context) fresh(k *contract, v *View) bool {
 	if v.Last.None() {
 		return false
 	}
-	since, waiting := c.base(memory.Instant{}, k.Service)
+	since, waiting := c.base(memory.Instant{}, k)
 	return !waiting && (since.IsZero() || !v.Last.Began.Before(since))
 }
 
 // opens reports whether another reading of a pending view could change the verdict: its deadline has not passed, or
 // none has begun since, or an absence waits for the reading that confirms it.
-func (c *Context) opens(h *History, k *memory.Contract, v *View, now memory.Instant) bool {
+func (c *Context) opens(h *History, k *contract, v *View, now memory.Instant) bool {
 	if !c.fresh(k, v) {
 		return true
 	}
-	base, _ := c.base(h.Ack.Seen, k.Service)
+	base, _ := c.base(h.Ack.Seen, k)
 	if !c.comparable(base, now) {
 		return false
 	}
@@ -207,12 +207,12 @@ func (c *Context) opens(h *History, k *memory.Contract, v *View, now memory.Inst
 }
 
 // unlooked reports whether a view must still be read to see that a deletion holds.
-func (c *Context) unlooked(h *History, k *memory.Contract, v *View) bool {
+func (c *Context) unlooked(h *History, k *contract, v *View) bool {
 	f := h.Forget
 	if f == nil || f.Outcome != memory.Acknowledged || k.View == viewAnswer || !h.acknowledged() {
 		return false
 	}
-	base, waiting := c.base(f.Settled, k.Service)
+	base, waiting := c.base(f.Settled, k)
 	return waiting || v.Last.Began.Before(base) || (c.comparable(base, v.Last.Began) && !v.Last.Began.After(base.Add(k.Settle)))
 }
 
@@ -278,7 +278,7 @@ func (s *surveyed) names(h *History) (gone, found []string) {
 func (s *surveyed) defects(h *History, c *Context) []memory.Defect {
 	var altered, duplicated, early, outlived, resurfaced bool
 	if s.acked {
-		ks := h.terms.Contracts.Contracts
+		ks := h.terms.views
 		for i := range s.n {
 			k, v := &ks[i], &h.Views[i]
 			if !v.Due {

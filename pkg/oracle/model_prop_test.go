@@ -370,9 +370,13 @@ func TestModel(t *testing.T) {
 			t.Fatalf("at %v: %s", now, differ(facts, now, nil))
 		}
 	})
+	all := 0
 	for _, k := range memory.Kinds {
-		if seen[string(k)] == 0 && !testing.Short() {
-			t.Errorf("no ledger came to the verdict %s: the test says nothing of it", k)
+		all += seen[string(k)]
+	}
+	for _, k := range memory.Kinds {
+		if all > 5000 && seen[string(k)] == 0 {
+			t.Errorf("of %d verdicts none was %s: the test says nothing of it", all, k)
 		}
 	}
 	t.Log(seen)

@@ -194,7 +194,15 @@ func (m *model) next(w world, f fact.Fact) world {
 		if f.View == "answer" {
 			w.asked = append(w.asked, f)
 		}
-		if f.After == nil && trusted(f) {
+		for _, o := range f.Observations {
+			w.raw[o.Memory.String()+" "+f.View] = o
+		}
+		answered := false
+		for _, x := range w.told {
+			o, known := w.raw[x.m.ID.String()+" "+f.View]
+			answered = answered || f.Read.Has(x.m.ID) && !x.gone && known && o.State != memory.Unreadable
+		}
+		if f.After == nil && trusted(f) && answered {
 			for _, k := range w.contracts.Contracts {
 				if k.View == f.View {
 					w.answers(k.Service, f.Ended)
@@ -202,9 +210,6 @@ func (m *model) next(w world, f fact.Fact) world {
 			}
 		}
 		// Seen on the page by a user who had no answer.
-		for _, o := range f.Observations {
-			w.raw[o.Memory.String()+" "+f.View] = o
-		}
 		for i := range w.told {
 			x := &w.told[i]
 			o := w.raw[x.m.ID.String()+" "+f.View]

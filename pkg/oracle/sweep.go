@@ -14,12 +14,10 @@ func (b *Book) sweep(f fact.Sweep) {
 	c.reading(f.Before, f.Began)
 	c.reading(f.After, f.Ended)
 	proven := f.Complete && f.Error == "" && sound(f.Before, f.After)
-	if k := c.contract(f.View); proven && k != nil && f.After == nil {
-		c.healthy(serviceOf(k), f.Ended) // nobody else asks whether it answers; it has just answered
-	}
 	b.pass++
 	rows := make([]*History, len(f.Observations))
 	beside := map[string]int{} // memories of each user that this sweep found
+	answered := false
 	for i := range f.Observations {
 		o := &f.Observations[i]
 		h := b.live[o.Memory]
@@ -28,6 +26,7 @@ func (b *Book) sweep(f fact.Sweep) {
 		}
 		rows[i] = h
 		h.Views[h.view(f.View)].pass = b.pass
+		answered = answered || o.State != memory.Unreadable
 		if o.State.Here() {
 			beside[h.Memory.User]++
 		}
@@ -40,10 +39,14 @@ func (b *Book) sweep(f fact.Sweep) {
 		}
 		if v := &h.Views[h.view(f.View)]; v.pass != b.pass && v.raw.State != "" {
 			again = append(again, h)
+			answered = answered || v.raw.State != memory.Unreadable
 			if v.raw.State.Here() {
 				beside[h.Memory.User]++
 			}
 		}
+	}
+	if k := c.contract(f.View); k != nil && proven && answered && f.After == nil {
+		c.healthy(k.Service, f.Ended) // nobody else asks whether it answers; it has just answered
 	}
 	r := Read{f.Began, f.Ended}
 	if f.View == viewPage { // first, so that it does not matter in which order a page shows its memories
@@ -118,10 +121,10 @@ func bounds(o memory.Observation, sweep Read) Read {
 }
 
 // contract gives the contract in force of a view; nil where it has none.
-func (c *Context) contract(view string) *memory.Contract {
-	t := c.current()
-	if i, ok := t.index[view]; ok {
-		return &t.Contracts.Contracts[i]
+func (c *Context) contract(view string) *contract {
+	ks := c.current().views
+	if i := slices.IndexFunc(ks, func(k contract) bool { return k.View == view }); i >= 0 {
+		return &ks[i]
 	}
 	return nil
 }
@@ -161,7 +164,7 @@ func (b *Book) fold(h *History, o memory.Observation, r Read, proven bool, ttl i
 	if !v.Due {
 		return
 	}
-	k := &h.terms.Contracts.Contracts[n]
+	k := &h.terms.views[n]
 	switch {
 	case o.State.Here():
 		c.found(h, k, v, o, r, time.Duration(ttl)*time.Millisecond)
@@ -184,7 +187,7 @@ func (h *History) unprovable(r Read, proven bool) string {
 }
 
 // found takes a presence.
-func (c *Context) found(h *History, k *memory.Contract, v *View, o memory.Observation, r Read, ttl time.Duration) {
+func (c *Context) found(h *History, k *contract, v *View, o memory.Observation, r Read, ttl time.Duration) {
 	if v.FirstHere.None() {
 		v.FirstHere = r
 	}
@@ -202,7 +205,7 @@ func (c *Context) found(h *History, k *memory.Contract, v *View, o memory.Observ
 		v.resurfaced = v.resurfaced || (h.Loss != nil && h.Loss.Class != memory.Unsure)
 	} else if v.Absence.Reads > 0 {
 		v.late = true
-		if base, _ := c.base(h.Ack.Seen, k.Service); c.comparable(base, r.Ended) {
+		if base, _ := c.base(h.Ack.Seen, k); c.comparable(base, r.Ended) {
 			v.lateness = max(v.lateness, r.Ended.Sub(base))
 		}
 	}
@@ -220,7 +223,7 @@ func (c *Context) found(h *History, k *memory.Contract, v *View, o memory.Observ
 }
 
 // missed takes a proven absence.
-func (c *Context) missed(h *History, k *memory.Contract, v *View, o memory.Observation, r Read) {
+func (c *Context) missed(h *History, k *contract, v *View, o memory.Observation, r Read) {
 	v.apart = true
 	if !h.acknowledged() {
 		return
@@ -253,7 +256,7 @@ func (c *Context) missed(h *History, k *memory.Contract, v *View, o memory.Obser
 
 // emptied takes a reading of a cache that holds nothing of the user: excused. It went early when the record itself had
 // said that it had longer to live, nobody wrote or deleted since, and no fault explains it.
-func (c *Context) emptied(h *History, k *memory.Contract, v *View, r Read) {
+func (c *Context) emptied(h *History, k *contract, v *View, r Read) {
 	v.Empty = true
 	if !v.Absence.Proven() {
 		v.Absence = Absence{}

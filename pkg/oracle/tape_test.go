@@ -14,6 +14,7 @@ type tape struct {
 	seq   int64
 	sweep int64
 	boot  string
+	cycle int // of the next fault
 	end   float64
 }
 
@@ -39,7 +40,7 @@ func stack() []memory.Contract {
 }
 
 func newTape(ks ...memory.Contract) *tape {
-	p := &tape{book: NewBook(), boot: "boot-1"}
+	p := &tape{book: NewBook(), boot: "boot-1", cycle: 1}
 	p.contracts(ks...)
 	return p
 }
@@ -125,7 +126,7 @@ func (p *tape) all(s memory.State, ats ...float64) {
 
 // fault fires an injection at from, has it done a tenth of a second later and the target healthy at to.
 func (p *tape) fault(id int64, kind, service string, from, to float64) {
-	inj := fact.Injection{ID: id, Cycle: 1, Kind: kind, Service: service, Instances: "one"}
+	inj := fact.Injection{ID: id, Cycle: p.cycle, Kind: kind, Service: service, Instances: "one"}
 	p.add(fact.Step{Injection: id, Name: fact.StepPlanned, Plan: &inj, At: p.at(from)})
 	p.add(fact.Step{Injection: id, Name: fact.StepGated, Before: []fact.Health{*p.health(service, "a", from, true)}, At: p.at(from)})
 	p.add(fact.Step{Injection: id, Name: fact.StepFiring, Plan: &inj, At: p.at(from)})

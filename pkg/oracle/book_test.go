@@ -1,0 +1,479 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// gate reads the services of the stack before the fault.
+func (p *tape) gate(cycle int, at float64, healthy bool) {
+	p.add(fact.Gate{Cycle: cycle, At: p.at(at), Services: []fact.Health{*p.health("app", "a", at, healthy), *p.health("db", "a", at, healthy)}})
+}
+
+// TestCycle has one case for each sentence of §7.
+func TestCycle(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		control bool
+		tape    func(p *tape)
+		outcome fact.CycleOutcome
+		reason  string
+	}{
+		{"clean", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.fault(1, "kill", "app", 3, 4)
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.all(present, 6)
+		}, fact.CycleClean, ""},
+		{"a clean control", true, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.phase(1, true, fact.PhaseSettle, 5)
+			p.all(present, 6)
+		}, fact.CycleClean, ""},
+		{"not enough acknowledged memories before the fault", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.fault(1, "kill", "app", 1, 2)
+			p.tell(1, 3)
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.all(present, 6)
+		}, fact.CycleInconclusive, "acknowledged memories were at stake"},
+		{"a memory that its user deletes is not at stake", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.forget(1, 2.5, memory.Acknowledged)
+			p.fault(1, "kill", "app", 4, 5)
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.all(absent, 30)
+		}, fact.CycleInconclusive, "at stake"},
+		{"health gate not green before", false, func(p *tape) {
+			p.gate(1, 0.5, false)
+			p.phase(1, false, fact.PhaseSettle, 5)
+		}, fact.CycleInconclusive, "not healthy before the fault"},
+		{"a must view is not readable", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.fault(1, "kill", "app", 3, 4)
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.all(present, 6)
+			p.read("vec", unreadable, 7)
+		}, fact.CycleInconclusive, "vec could not be read"},
+		{"a must view was not read", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.fault(1, "kill", "app", 3, 4)
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.read("db", present, 6)
+		}, fact.CycleInconclusive, "has not been read yet"},
+		{"the fault is not proven", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.fault(1, "kill", "app", 3, 0)
+			p.add(fact.Step{Injection: 1, Name: fact.StepFailed, Detail: "the pid is the same", After: []fact.Health{*p.health("app", "a", 4, true)}, At: p.at(4)})
+			p.add(fact.Step{Injection: 1, Name: fact.StepReverted, At: p.at(4)})
+			p.add(fact.Step{Injection: 1, Name: fact.StepClosed, At: p.at(4)})
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.all(present, 6)
+		}, fact.CycleInconclusive, "not proven: the pid is the same"},
+		{"the fault was refused", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			inj := fact.Injection{ID: 1, Cycle: 1, Kind: "kill", Service: "app"}
+			p.add(fact.Step{Injection: 1, Name: fact.StepPlanned, Plan: &inj, At: p.at(1)})
+			p.add(fact.Step{Injection: 1, Name: fact.StepRefused, Detail: "outside the hours", At: p.at(1)})
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.all(present, 6)
+		}, fact.CycleInconclusive, "refused: outside the hours"},
+		{"the fault was only announced", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			inj := fact.Injection{ID: 1, Cycle: 1, Kind: "kill", Service: "app", DryRun: true}
+			p.add(fact.Step{Injection: 1, Name: fact.StepPlanned, Plan: &inj, At: p.at(1)})
+			p.add(fact.Step{Injection: 1, Name: fact.StepClosed, At: p.at(3)})
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.all(present, 6)
+		}, fact.CycleInconclusive, "dry run"},
+		{"ended before its sweeps", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.fault(1, "kill", "app", 3, 4)
+		}, fact.CycleInconclusive, "before its sweeps"},
+		{"unrecovered is a finding about the target", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.fault(1, "kill", "app", 3, 0)
+			p.add(fact.Step{Injection: 1, Name: fact.StepFailed, Detail: "deadline", After: []fact.Health{*p.health("app", "b", 60, false)}, At: p.at(60)})
+			p.add(fact.Step{Injection: 1, Name: fact.StepReverted, At: p.at(60)})
+			p.add(fact.Step{Injection: 1, Name: fact.StepClosed, At: p.at(60)})
+			p.phase(1, false, fact.PhaseSettle, 61)
+			p.all(unreadable, 62)
+		}, fact.CycleUnrecovered, "app was not healthy again after kill of app"},
+		{"never hiding a proven loss", false, func(p *tape) {
+			p.gate(1, 0.5, false)
+			p.tell(1, 1)
+			p.fault(1, "kill", "app", 3, 4)
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.all(absent, 6, 20)
+		}, fact.CycleLosses, "m1: The user saw it acknowledged"},
+		{"a permitted, unsure or observed loss is none that counts", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.begin(2, 1)
+			p.settle(2, memory.Rejected, 2)
+			p.fault(1, "kill", "app", 3, 4)
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.all(present, 6)
+			p.add(p.swept("page", 7, obs(2, present)))
+			for _, view := range []string{"db", "vec", "redis", "page"} {
+				p.add(p.swept(view, 20, obs(2, absent)))
+				p.add(p.swept(view, 21, obs(2, absent)))
+			}
+		}, fact.CycleClean, ""},
+		{"a defect", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.fault(1, "kill", "app", 3, 4)
+			p.phase(1, false, fact.PhaseSettle, 5)
+			p.all(altered, 6)
+		}, fact.CycleDefects, "One defect was found"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newTape(stack()...)
+			p.phase(1, tt.control, fact.PhaseTraffic, 0.1)
+			tt.tape(p)
+			now := p.at(p.end + 0.1)
+			r := p.book.Cycle(1, now)
+			if r.Outcome != tt.outcome || !strings.Contains(r.Reason, tt.reason) || (tt.reason == "") != (r.Reason == "") {
+				t.Errorf("%s (%s), want %s (… %s …)", r.Outcome, r.Reason, tt.outcome, tt.reason)
+			}
+			p.add(fact.Cycle{N: 1, Control: tt.control, Phase: fact.PhaseClosed, Outcome: r.Outcome, Reason: r.Reason, At: now})
+			p.cycle = 2
+			p.fault(9, "kill", "app", p.end+1, 0) // what comes later changes nothing
+			want := r
+			want.Closed = true
+			if diff := cmp.Diff(want, p.book.Cycle(1, p.at(p.end+100))); diff != "" {
+				t.Errorf("closing the cycle changed it (-open +closed):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCycleTakesOverDoubt(t *testing.T) {
+	p := newTape(stack()...)
+	p.phase(1, true, fact.PhaseTraffic, 0.1)
+	p.tell(1, 1)
+	p.phase(1, true, fact.PhaseSettle, 5)
+	p.all(present, 6)
+	p.add(fact.Cycle{N: 1, Control: true, Phase: fact.PhaseClosed, Outcome: fact.CycleInconclusive, Reason: "told to stop", At: p.at(7)})
+	if r := p.book.Cycle(1, p.at(8)); r.Outcome != fact.CycleInconclusive || r.Reason != "told to stop" {
+		t.Errorf("%s (%s), want the doubt that was recorded", r.Outcome, r.Reason)
+	}
+}
+
+func TestEnoughIsAParameter(t *testing.T) {
+	p := newTape(stack()...)
+	p.book.Context().Enough = 2
+	p.phase(1, false, fact.PhaseTraffic, 0.1)
+	p.gate(1, 0.5, true)
+	p.tell(1, 1)
+	p.fault(1, "kill", "app", 3, 4)
+	p.phase(1, false, fact.PhaseSettle, 5)
+	p.all(present, 6)
+	if r := p.book.Cycle(1, p.at(7)); r.Outcome != fact.CycleInconclusive || r.Stake != 1 {
+		t.Errorf("%s with %d at stake, want inconclusive with 1", r.Outcome, r.Stake)
+	}
+}
+
+func copies(id memory.ID, n int) memory.Observation {
+	o := obs(id, present)
+	o.Copies = n
+	return o
+}
+
+func TestCalibration(t *testing.T) {
+	p := newTape(store("db"), store("vec"), look("page"))
+	p.phase(1, true, fact.PhaseTraffic, 0.1)
+	for id := memory.ID(1); id <= 4; id++ {
+		p.tell(id, 1)
+	}
+	p.phase(1, true, fact.PhaseSettle, 5)
+	p.add(p.swept("db", 6, copies(1, 2), copies(2, 2), copies(3, 3), copies(4, 2)))
+	vec := p.swept("vec", 6, obs(1, absent), obs(2, absent), obs(3, absent), obs(4, absent))
+	for i := range vec.Observations {
+		vec.Observations[i].Detail = "1,204 records, none with a token of ours"
+	}
+	p.add(vec)
+	p.add(p.swept("page", 6, copies(1, 1), copies(2, 1), copies(3, 1), copies(4, 1)))
+	if got := p.book.Misconfigured(); got != nil {
+		t.Errorf("before the control is closed: %v", got)
+	}
+	p.phase(1, true, fact.PhaseClosed, 7)
+	wantTrouble := []ViewTrouble{{View: "vec", Acknowledged: 4, Instead: "1,204 records, none with a token of ours"}}
+	if diff := cmp.Diff(wantTrouble, p.book.Misconfigured()); diff != "" {
+		t.Errorf("misconfigured (-want +got):\n%s", diff)
+	}
+	want := []Calibration{
+		{View: "db", Memories: 4, Copies: 2, Appeared: 4100 * time.Millisecond},
+		{View: "page", Memories: 4, Copies: 1, Appeared: 4100 * time.Millisecond},
+	}
+	if diff := cmp.Diff(want, p.book.Calibrated()); diff != "" {
+		t.Errorf("calibrated (-want +got):\n%s", diff)
+	}
+	for id, dup := range map[memory.ID]bool{1: false, 3: true} {
+		if v, _ := p.book.Verdict(id, p.at(8)); (len(v.Defects) > 0) != dup {
+			t.Errorf("%s: %v, want duplicated %v", id, v.Defects, dup)
+		}
+	}
+	p.tell(5, 8)
+	p.add(p.swept("db", 12, copies(5, 4)))
+	if v, _ := p.book.Verdict(5, p.at(13)); len(v.Defects) != 1 {
+		t.Errorf("four copies where one write makes two: %v", v.Defects)
+	}
+}
+
+// A store that cuts long texts into pieces makes more records of them.
+func TestCalibrationByPayload(t *testing.T) {
+	p := newTape(store("db"))
+	p.phase(1, true, fact.PhaseTraffic, 0.1)
+	for id := memory.ID(1); id <= 5; id++ {
+		payload := memory.PayloadShort
+		if id == 5 {
+			payload = memory.PayloadLong
+		}
+		p.add(fact.Begun{Memory: memory.Memory{ID: id, User: "ann", Cycle: 1, Payload: payload}, At: p.at(1)})
+		p.settle(id, memory.Acknowledged, 2)
+	}
+	p.add(p.swept("db", 6, copies(1, 1), copies(2, 1), copies(3, 1), copies(4, 1), copies(5, 3)))
+	p.phase(1, true, fact.PhaseClosed, 7)
+	for id, v := range p.book.All(p.at(8)) {
+		if len(v.Defects) > 0 {
+			t.Errorf("%s: %v", id, v.Defects)
+		}
+	}
+}
+
+func TestTotals(t *testing.T) {
+	p := newTape(stack()...)
+	p.phase(1, false, fact.PhaseTraffic, 0.1)
+	p.gate(1, 0.5, true)
+	for id := memory.ID(1); id <= 3; id++ {
+		p.tell(id, float64(id)/10)
+	}
+	p.begin(4, 1.5)
+	p.fault(1, "kill", "app", 2, 4)
+	p.settle(4, memory.Rejected, 4)
+	p.begin(5, 4)
+	p.phase(1, false, fact.PhaseSettle, 5)
+	for _, at := range []float64{6, 20} {
+		for _, view := range []string{"db", "vec", "redis", "page"} {
+			p.add(p.swept(view, at, obs(1, absent), obs(2, absent), obs(3, present)))
+		}
+	}
+	p.phase(1, false, fact.PhaseClosed, 21)
+	check := func(when string, at float64, verdicts map[memory.Kind]int, defects map[memory.Defect]int) {
+		t.Helper()
+		want := Totals{
+			Outcome:  fact.CycleLosses,
+			Cycles:   map[CycleKey]int{{fact.CycleLosses, false}: 1},
+			Writes:   map[memory.Outcome]int{memory.Acknowledged: 3, memory.Rejected: 1, memory.Unknown: 1},
+			Verdicts: verdicts, Defects: defects,
+			Losses: map[memory.Class]int{memory.Silent: 2}, Observed: map[memory.Class]int{},
+			Faults:    []FaultTotal{{FaultKey{"kill", "app"}, 1, 2}},
+			Exposures: []time.Duration{800 * time.Millisecond, 900 * time.Millisecond},
+			Struck:    Rate{3, 2},
+		}
+		if diff := cmp.Diff(want, p.book.Totals(p.at(at))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	check("lost", 21, map[memory.Kind]int{memory.Lost: 2, memory.Kept: 1, memory.Indeterminate: 2}, map[memory.Defect]int{})
+
+	// One comes back: it was lost all the same, once.
+	for _, view := range []string{"db", "vec", "redis", "page"} {
+		p.add(p.swept(view, 30, obs(1, present), obs(2, absent), obs(3, present)))
+	}
+	after := map[memory.Kind]int{memory.Lost: 1, memory.Kept: 2, memory.Indeterminate: 2}
+	back := map[memory.Defect]int{memory.Resurfaced: 1}
+	check("back", 31, after, back)
+
+	// And retirement takes nothing away but the histories.
+	before := opinions(p.book, p.at(31))
+	p.add(fact.Retired{Memories: memory.Set{{First: 1, Last: 4}}, At: p.at(31)})
+	check("retired", 32, after, back)
+	if _, ok := p.book.History(1); ok {
+		t.Error("the history of a retired memory is still there")
+	}
+	got := opinions(p.book, p.at(32))
+	for id, o := range before {
+		if diff := cmp.Diff(o, got[id]); diff != "" {
+			t.Errorf("%s after its retirement (-before +after):\n%s", id, diff)
+		}
+	}
+	p.add(fact.Retired{Memories: memory.Set{{First: 1, Last: 5}}, At: p.at(33)})
+	check("all retired", 34, after, back)
+	if n := len(p.book.live) + len(p.book.ctx.users) + len(p.book.retired.wrong); n != 2 {
+		t.Errorf("%d things are kept of memories that are retired, want the two that were lost", n)
+	}
+}
+
+func TestRetiredUnverifiedIsReleased(t *testing.T) {
+	p := newTape(stack()...)
+	p.tell(1, 1)
+	p.read("db", present, 3)
+	p.add(fact.Retired{Memories: memory.SetOf(1), At: p.at(4)})
+	if v := p.verdict(t); v.Kind != memory.Released || v.Open {
+		t.Errorf("%s, open %v: nothing is asked of it any more", v.Kind, v.Open)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	p := newTape(stack()...)
+	p.tell(1, 1)
+	p.tell(2, 1)
+	for _, view := range []string{"db", "redis", "page"} {
+		p.add(p.swept(view, 3, obs(1, present), obs(2, present)))
+	}
+	p.add(p.swept("vec", 3, obs(1, present), obs(2, absent)))
+	want := map[string][]memory.ID{"vec": {2}}
+	if diff := cmp.Diff(want, p.book.Open(p.at(4))); diff != "" {
+		t.Errorf("all (-want +got):\n%s", diff)
+	}
+	if open := p.book.Open(p.at(4), 1); len(open) > 0 {
+		t.Errorf("m1 is complete: %v", open)
+	}
+	p.add(p.swept("vec", 5, obs(2, present)))
+	if open := p.book.Open(p.at(6)); len(open) > 0 {
+		t.Errorf("all is there: %v", open)
+	}
+	v, _ := p.book.Verdict(2, p.at(6))
+	if v.Kind != memory.Late || v.Lateness != 3100*time.Millisecond {
+		t.Errorf("%s after %s, want late after 3.1s", v.Kind, v.Lateness)
+	}
+	// A deletion is looked at once more after its settle.
+	p.forget(1, 6, memory.Acknowledged)
+	if diff := cmp.Diff(map[string][]memory.ID{"db": {1}, "vec": {1}, "redis": {1}, "page": {1}}, p.book.Open(p.at(8))); diff != "" {
+		t.Errorf("after a deletion (-want +got):\n%s", diff)
+	}
+	p.all(absent, 18)
+	if open := p.book.Open(p.at(19)); len(open) > 0 {
+		t.Errorf("the deletion has been looked at: %v", open)
+	}
+}
+
+func TestExposure(t *testing.T) {
+	p := newTape(stack()...)
+	p.tell(1, 1)
+	p.fault(7, "kill", "app", 2.25, 4)
+	p.all(absent, 20, 40)
+	v := p.verdict(t)
+	if v.Exposure == nil || *v.Exposure != 250*time.Millisecond || v.During {
+		t.Errorf("exposure %v, during %v", v.Exposure, v.During)
+	}
+	if diff := cmp.Diff([]int64{7}, v.Suspects); diff != "" {
+		t.Errorf("suspects (-want +got):\n%s", diff)
+	}
+	const want = "The user saw it acknowledged (settled), and it is gone from db, vec and page; kill of app came 250ms after the acknowledgement; nobody was told."
+	if v.Because != want {
+		t.Errorf("because\n %s\nwant\n %s", v.Because, want)
+	}
+}
+
+// An earlier daemon's writes in flight are unknown when the next one opens the ledger, and can be observed.
+func TestAbandoned(t *testing.T) {
+	p := newTape(stack()...)
+	p.begin(1, 1)
+	p.read("page", present, 2)
+	if h, _ := p.book.History(1); h.acknowledged() {
+		t.Error("a write in flight was taken for observed")
+	}
+	p.add(fact.Run{ID: "second", At: p.at(10)})
+	p.read("page", present, 11)
+	h, _ := p.book.History(1)
+	if h.Outcome != memory.Unknown || h.Ack.Level != memory.LevelObserved {
+		t.Errorf("outcome %s, level %s", h.Outcome, h.Ack.Level)
+	}
+}
+
+// A soak reads the same for weeks; what is kept of a memory does not grow with it.
+func TestConstantMemory(t *testing.T) {
+	p := newTape(stack()...)
+	p.tell(1, 1)
+	for i := range 1000 {
+		s := present
+		if i%2 == 0 {
+			s = unreadable
+		}
+		p.all(s, float64(10+i))
+	}
+	h, _ := p.book.History(1)
+	for _, v := range h.Views {
+		if n := len(v.Runs); n > storyMost {
+			t.Errorf("%d runs of %s", n, v.Name)
+		}
+	}
+	// Users, faults and deaths that no live memory needs are let go.
+	for i := range 100 {
+		at := float64(2000 + 10*i)
+		p.fault(int64(i+1), "kill", "app", at+1, at+2)
+		p.add(fact.Death{Service: "db", Instance: fact.Instance{ID: fmt.Sprint(i)}, NotBefore: p.at(at), At: p.at(at), Healthy: p.at(at + 1)})
+		p.tell(memory.ID(i+2), at+5)
+		p.add(fact.Retired{Memories: memory.SetOf(memory.ID(i + 1)), At: p.at(at + 8)})
+	}
+	c := p.book.Context()
+	if n := len(c.struck) + len(c.faults) + len(c.deaths) + len(c.users["ann"].writes) + len(p.book.live); n > 10 {
+		t.Errorf("%d injections, %d faults, %d deaths, %d writes, %d memories are kept", len(c.struck), len(c.faults), len(c.deaths), len(c.users["ann"].writes), len(p.book.live))
+	}
+}
+
+func BenchmarkJudge(b *testing.B) {
+	p := newTape(stack()...)
+	const n = 10_000
+	var rows []memory.Observation
+	for id := memory.ID(1); id <= n; id++ {
+		p.tell(id, 1)
+		rows = append(rows, obs(id, present))
+	}
+	p.fault(1, "kill", "app", 3, 4)
+	for _, view := range []string{"db", "vec", "redis", "page"} {
+		p.add(p.swept(view, 6, rows...))
+	}
+	now := p.at(7)
+	var hs []*History
+	for id := memory.ID(1); id <= n; id++ {
+		h, _ := p.book.History(id)
+		hs = append(hs, h)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if v := Judge(hs[i%n], p.book.Context(), now); v.Kind != memory.Kept {
+			b.Fatal(v)
+		}
+	}
+}
+
+func BenchmarkSweep(b *testing.B) {
+	p := newTape(stack()...)
+	const n = 10_000
+	var rows []memory.Observation
+	for id := memory.ID(1); id <= n; id++ {
+		p.tell(id, 1)
+		rows = append(rows, obs(id, present))
+	}
+	for _, view := range []string{"db", "vec", "redis", "page"} {
+		p.add(p.swept(view, 6, rows...))
+	}
+	f := p.swept("db", 7)
+	f.Read = memory.Set{{First: 1, Last: n}}
+	b.ReportAllocs()
+	for b.Loop() {
+		p.add(f)
+	}
+}
