@@ -14,7 +14,6 @@ import (
 	"strings"
 	"text/template"
 
-	"amnesia/pkg/config"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/incident"
 	"amnesia/pkg/ledger"
@@ -186,7 +185,7 @@ func demoTarget(ctx context.Context, c Console, o DemoOptions, v demoVars, name 
 	if err := os.WriteFile(path, text, 0o640); err != nil {
 		return report.Summary{}, err
 	}
-	cfg, err := config.Load(path, func(string) string { return "" }, driverCheck)
+	cfg, err := LoadConfig(path, func(string) string { return "" })
 	if err != nil {
 		return report.Summary{}, err
 	}

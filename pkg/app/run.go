@@ -46,7 +46,7 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 	if o.LogFormat != "console" && o.LogFormat != "json" {
 		return 0, Usage(fmt.Errorf("--log %s is unknown — fix: console or json", o.LogFormat))
 	}
-	cfg, err := config.Load(o.Config, o.Getenv, driverCheck)
+	cfg, err := LoadConfig(o.Config, o.Getenv)
 	if err != nil {
 		return 0, err
 	}
@@ -71,6 +71,12 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 		return 0, err
 	}
 	return s.ExitCode(o.MinConclusive), nil
+}
+
+// LoadConfig loads an amnesia.yaml with every rule that the parts of this build add. getenv is asked for the variables
+// that the file names.
+func LoadConfig(path string, getenv func(string) string) (*config.Config, error) {
+	return config.Load(path, getenv, driverCheck)
 }
 
 // driverCheck lets the http driver refuse, while the file is loaded, what it cannot do.

@@ -90,6 +90,9 @@ type witnessed struct {
 }
 
 func (w witnessed) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
+	for _, m := range ms {
+		w.record(truth.Event{Event: truth.Storing, Store: w.Name(), User: m.User, ID: m.ID, Text: m.Text})
+	}
 	stored, err := w.Store.Save(ctx, ms...)
 	for _, m := range stored {
 		w.record(truth.Event{Event: truth.Stored, Store: w.Name(), User: m.User, ID: m.ID, Text: m.Text})
@@ -98,6 +101,7 @@ func (w witnessed) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
 }
 
 func (w witnessed) Delete(ctx context.Context, ids ...string) ([]string, error) {
+	w.record(truth.Event{Event: truth.Removing, Store: w.Name(), IDs: ids})
 	deleted, err := w.Store.Delete(ctx, ids...)
 	for _, id := range deleted {
 		w.record(truth.Event{Event: truth.Removed, Store: w.Name(), ID: id})

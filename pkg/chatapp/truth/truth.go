@@ -7,12 +7,15 @@
 //
 //	{"at":…,"event":"told","user":…,"id":…,"text":…}            the app has the message; nothing is stored yet
 //	{"at":…,"event":"acknowledged","user":…,"id":…,"text":…}    the app is about to answer that it is saved
+//	{"at":…,"event":"storing","store":…,"user":…,"id":…,"text":…} the store is about to be given it
 //	{"at":…,"event":"stored","store":…,"user":…,"id":…,"text":…} the store has it (database, vectors, short_term)
+//	{"at":…,"event":"removing","store":…,"ids":[…]}             the store is about to be told to remove them
 //	{"at":…,"event":"removed","store":…,"id":…}                 the store no longer has it
 //	{"at":…,"event":"deleted","user":…,"id":…,"text":…}         the app is about to answer that it is forgotten
 //	{"at":…,"event":"holds","store":…,"ids":[…]}                at every start: all that the store was found to hold
 //
-// A memory that was stored and is not held at the next start was destroyed in between.
+// A memory that was stored and is not held at the next start was destroyed in between. Storing and removing bound the
+// moment of a change from below, as stored and removed do from above.
 package truth
 
 import (
@@ -33,7 +36,9 @@ import (
 const (
 	Told         = "told"
 	Acknowledged = "acknowledged"
+	Storing      = "storing"
 	Stored       = "stored"
+	Removing     = "removing"
 	Removed      = "removed"
 	Deleted      = "deleted"
 	Holds        = "holds"
@@ -123,6 +128,7 @@ type Truth struct {
 	memories map[string]*Memory
 	stores   map[string]map[string]bool
 	once     map[string]map[string]bool
+	events   []Event
 	torn     int
 }
 
@@ -148,6 +154,7 @@ func Parse(r io.Reader) (*Truth, error) {
 			if json.Unmarshal(line, &e) != nil {
 				t.torn++
 			} else {
+				t.events = append(t.events, e)
 				t.apply(e)
 			}
 		}
@@ -186,6 +193,9 @@ func (t *Truth) apply(e Event) {
 
 // Torn counts the lines that could not be read.
 func (t *Truth) Torn() int { return t.torn }
+
+// Events gives every line that could be read, in order.
+func (t *Truth) Events() []Event { return t.events }
 
 // Memories gives every memory that was told, oldest first.
 func (t *Truth) Memories() []Memory {

@@ -47,6 +47,9 @@ func TestParse(t *testing.T) {
 	if of := got.Of("d2"); len(of) != 1 || of[0].ID != "2" || of[0].In("database") {
 		t.Errorf("of the token d2: %+v", of)
 	}
+	if events := got.Events(); len(events) != 15 || events[2].Event != truth.Stored || events[2].ID != "1" || len(events[13].IDs) != 2 {
+		t.Errorf("the events: %+v", events)
+	}
 	if got.Torn() != 1 {
 		t.Errorf("%d torn lines, want 1", got.Torn())
 	}
