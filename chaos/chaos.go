@@ -7,6 +7,7 @@ package chaos
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"amnesia/pkg/fact"
@@ -62,6 +63,12 @@ type Killer interface {
 	Kill(ctx context.Context, service string) error
 }
 
+// SupervisedKiller ends the main process of a service past the engine, which then takes it for a crash: its restart
+// policy must bring the service back. It returns when the engine has seen the death.
+type SupervisedKiller interface {
+	KillSupervised(ctx context.Context, service string) error
+}
+
 // Stopper sends SIGTERM, waits up to grace, then SIGKILL; it returns when the service is dead.
 type Stopper interface {
 	Stop(ctx context.Context, service string, grace time.Duration) error
@@ -85,6 +92,33 @@ type Wiper interface {
 // anonymous volumes, and starts it.
 type Recreator interface {
 	Recreate(ctx context.Context, service string) error
+}
+
+// Checker is an engine that plays a role for some services and not for others: such as the partition of one that uses the
+// network of its host. The error says who, what and why not.
+type Checker interface {
+	Check(ctx context.Context, inj Injection) error
+}
+
+// Undoer is an engine that must have seen a service before the fault in order to take it back: such as the networks that
+// it was in.
+type Undoer interface {
+	// Undo reads it, as plain data without secrets, just before the fault.
+	Undo(ctx context.Context, inj Injection) (json.RawMessage, error)
+	// Recall is given it before a revert, by this daemon or a later one.
+	Recall(undo json.RawMessage) error
+}
+
+// Undo is what an injection's record holds for its revert.
+type Undo struct {
+	Targets []UndoTarget    `json:"targets"`
+	Engine  json.RawMessage `json:"engine,omitempty"` // an Undoer's
+}
+
+// UndoTarget is who was about to be hurt.
+type UndoTarget struct {
+	Service   string          `json:"service"`
+	Instances []fact.Instance `json:"instances"`
 }
 
 // Line is one line that a service logged.

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -76,6 +77,11 @@ func (f fault) Available(ctx context.Context, inj Injection) error {
 			return no(service, fmt.Sprintf("it has %d copies, and one alone cannot be chosen", len(copies)))
 		}
 	}
+	if c, ok := f.engine.(Checker); ok {
+		if err := c.Check(ctx, inj); err != nil {
+			return err
+		}
+	}
 	if f.kind == Wipe {
 		return f.engine.(Wiper).Wipeable(ctx, inj.Service, inj.Volume)
 	}
@@ -86,6 +92,7 @@ func (f fault) Available(ctx context.Context, inj Injection) error {
 func (f fault) missing(inj Injection) string {
 	_, starter := f.engine.(Starter)
 	_, killer := f.engine.(Killer)
+	_, supervised := f.engine.(SupervisedKiller)
 	_, stopper := f.engine.(Stopper)
 	_, pauser := f.engine.(Pauser)
 	_, wiper := f.engine.(Wiper)
@@ -94,6 +101,10 @@ func (f fault) missing(inj Injection) string {
 	gently := f.kind == Restart || (inj.Grace > 0 && (f.kind == Wipe || f.kind == Recreate))
 	hold := f.kind == Pause || f.kind == Partition
 	switch {
+	case inj.Supervised && f.kind != Kill:
+		return "leave to its restart policy anything but the kill of"
+	case inj.Supervised && !supervised:
+		return "kill, and leave to a restart policy,"
 	case f.kind == Pause && !pauser:
 		return "pause"
 	case f.kind == Partition && !partitioner:
@@ -117,7 +128,7 @@ func (f fault) Inject(ctx context.Context, inj Injection) error { return f.hurt(
 // Revert thaws and joins what may be held, then starts whatever is down. Every part of it does nothing to a service that
 // is well.
 func (f fault) Revert(ctx context.Context, inj Injection) error {
-	return each(Hit(inj), func(service string) error {
+	return errors.Join(f.recall(inj), each(Hit(inj), func(service string) error {
 		var errs []error
 		if p, ok := f.engine.(Pauser); ok && f.kind == Pause {
 			errs = append(errs, p.Thaw(ctx, service))
@@ -129,12 +140,32 @@ func (f fault) Revert(ctx context.Context, inj Injection) error {
 			errs = append(errs, s.Start(ctx, service))
 		}
 		return errors.Join(errs...)
-	})
+	}))
+}
+
+// recall gives an engine back what it read before the fault. A record that cannot be read keeps no service down: what
+// needs it fails by itself.
+func (f fault) recall(inj Injection) error {
+	u, ok := f.engine.(Undoer)
+	if !ok || len(inj.Undo) == 0 {
+		return nil
+	}
+	var undo Undo
+	if err := json.Unmarshal(inj.Undo, &undo); err != nil {
+		return fmt.Errorf("reading the undo of injection %d: %w", inj.ID, err)
+	}
+	if len(undo.Engine) == 0 {
+		return nil
+	}
+	return u.Recall(undo.Engine)
 }
 
 // The faults. Available has seen to it that the engine plays the roles asserted here.
 
 func kill(ctx context.Context, e Engine, inj Injection) error {
+	if inj.Supervised {
+		return e.(SupervisedKiller).KillSupervised(ctx, inj.Service)
+	}
 	if err := e.(Killer).Kill(ctx, inj.Service); err != nil {
 		return err
 	}

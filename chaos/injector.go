@@ -274,6 +274,9 @@ func (in *Injector) recover(ctx context.Context, f Fault, inj Injection) ([]fact
 		if all.Err() != nil {
 			return health, fmt.Errorf("after the fault, within %s, %w", in.After, err)
 		}
+		if inj.Supervised {
+			continue // its supervisor must do it, or be found out
+		}
 		if err := f.Revert(all, inj); err != nil && all.Err() == nil {
 			return health, fmt.Errorf("starting what died again: %w", err)
 		}
@@ -282,11 +285,7 @@ func (in *Injector) recover(ctx context.Context, f Fault, inj Injection) ([]fact
 
 // identify reads who is about to be hurt, now and not when the gate was read, and puts it into the undo.
 func (a *Armed) identify(ctx context.Context) error {
-	type target struct {
-		Service   string          `json:"service"`
-		Instances []fact.Instance `json:"instances"`
-	}
-	var undo []target
+	var undo Undo
 	a.before = slices.Clone(a.before)
 	for _, service := range Hit(a.inj) {
 		who, err := a.in.Engine.Instances(ctx, service)
@@ -298,11 +297,19 @@ func (a *Armed) identify(ctx context.Context) error {
 		if len(who) == 0 {
 			return refuse(a.inj, ReasonUnhealthy, "%s is not running at the moment of firing", service)
 		}
-		undo = append(undo, target{service, who})
+		undo.Targets = append(undo.Targets, UndoTarget{service, who})
 		for i := range a.before {
 			if a.before[i].Service == service {
 				a.before[i].Instances = who
 			}
+		}
+	}
+	if u, ok := a.in.Engine.(Undoer); ok {
+		var err error
+		if undo.Engine, err = u.Undo(ctx, a.inj); err != nil {
+			r := refuse(a.inj, ReasonUnavailable, "reading what its undo would need: %v", err)
+			r.Err = err
+			return r
 		}
 	}
 	raw, err := json.Marshal(undo)

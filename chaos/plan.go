@@ -25,6 +25,8 @@ type Rule struct {
 	Grace     time.Duration
 	Volume    string // wipe
 	Instances string // One or All; empty: All
+	// Supervised leaves the restart after a kill to the engine's restart policy.
+	Supervised bool
 }
 
 // PlanConfig is what a plan is drawn from.
@@ -80,7 +82,8 @@ func Plan(seed uint64, cfg PlanConfig, cycle int, prior Prior) (Injection, bool)
 	}
 	r := cfg.Rules[deal(seed, cfg.Rules, faultsBefore(seed, cycle))]
 	rng := draw(seed, streamPlan, cycle)
-	inj := Injection{Cycle: cycle, Kind: r.Kind, Service: r.Service, Instances: r.Instances, Volume: r.Volume, Grace: r.Grace}
+	inj := Injection{Cycle: cycle, Kind: r.Kind, Service: r.Service, Instances: r.Instances, Volume: r.Volume, Grace: r.Grace,
+		Supervised: r.Supervised}
 	if inj.Instances == "" {
 		inj.Instances = All
 	}

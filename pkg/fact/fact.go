@@ -166,7 +166,9 @@ type Injection struct {
 	Delay     time.Duration `json:"delay"`
 	Hold      time.Duration `json:"hold,omitempty"`  // pause, partition: for how long
 	Grace     time.Duration `json:"grace,omitempty"` // restart: between SIGTERM and SIGKILL
-	DryRun    bool          `json:"dry_run,omitempty"`
+	// Supervised kills past the engine, so that its restart policy, and not we, must bring the service back.
+	Supervised bool `json:"supervised,omitempty"`
+	DryRun     bool `json:"dry_run,omitempty"`
 	// Undo is what the engine needs to revert: ids and names. Set when the injection is armed, before it fires.
 	Undo json.RawMessage `json:"undo,omitempty"`
 }
