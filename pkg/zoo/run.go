@@ -1,0 +1,221 @@
+package zoo
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/template"
+
+	"go.uber.org/zap"
+
+	"amnesia/pkg/app"
+	"amnesia/pkg/chatapp/truth"
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+	"amnesia/pkg/soak"
+)
+
+//go:embed zoo.yaml
+var configuration string
+
+// Zoo runs cases. Its fields are set before the first run; runs may go on at the same time.
+type Zoo struct {
+	Chatapp    string // the program of the sample target
+	Dir        string // where each run gets a folder of its own
+	BrowserDir string // of Playwright's driver; empty: the user's cache
+	Log        *zap.Logger
+
+	mu   sync.Mutex
+	port int
+}
+
+// Result is what came of one run.
+type Result struct {
+	Case     string
+	Seed     uint64
+	Dir      string // with the configuration, the ledger and the truth log
+	Memories []Compared
+	Open     int // memories of which the truth leaves open which of two verdicts is right
+}
+
+// Compared is one memory.
+type Compared struct {
+	Memory      memory.Memory
+	Said, Right string
+	finding     [2]bool // said, right
+	OK          bool
+}
+
+// Ledger is the file to ask why.
+func (r Result) Ledger() string { return filepath.Join(r.Dir, "amnesia.db") }
+
+// Wrong gives the memories of which something else was said than is right.
+func (r Result) Wrong() []Compared {
+	return slices.DeleteFunc(slices.Clone(r.Memories), func(c Compared) bool { return c.OK })
+}
+
+// Run runs a case once. The error says that the run tells nothing: it could not be made, or the bug did not show.
+func (z *Zoo) Run(ctx context.Context, k Case, seed uint64) (Result, error) {
+	r := Result{Case: k.Name, Seed: seed, Dir: filepath.Join(z.Dir, strings.ReplaceAll(k.Name, " ", "-")+"-"+strconv.FormatUint(seed, 10))}
+	entries, log, err := z.soak(ctx, k, seed, r.Dir)
+	if err != nil {
+		return r, err
+	}
+	c := recall(entries)
+	if err := c.trouble(); err != nil {
+		return r, err
+	}
+	if err := r.compare(k, c, log); err != nil {
+		return r, err
+	}
+	return r, r.shown(k)
+}
+
+// soak runs the daemon and gives its facts, and the truth as it was before the daemon let go of the target: the end of
+// the app's process writes what was still queued.
+func (z *Zoo) soak(ctx context.Context, k Case, seed uint64, dir string) (entries []fact.Entry, log *truth.Truth, err error) {
+	path, err := z.configure(ctx, k, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := app.LoadConfig(path, func(string) string { return "" })
+	if err != nil {
+		return nil, nil, err
+	}
+	var mu sync.Mutex
+	daemon, err := app.New(ctx, cfg, app.Options{Seed: seed, Cycles: k.Cycles, BrowserDir: z.BrowserDir, Log: z.Log, Tap: func(es []fact.Entry) {
+		mu.Lock()
+		defer mu.Unlock()
+		entries = append(entries, es...)
+	}})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, daemon.Close()) }()
+	err = daemon.Run(ctx)
+	var blind *soak.MisconfiguredError
+	switch stopped := errors.As(err, &blind); {
+	case stopped && k.Stops && len(blind.Views) == 1 && blind.Views[0].View == "page":
+	case err != nil:
+		return nil, nil, err
+	case k.Stops:
+		return nil, nil, errors.New("the run went on although the page showed nothing at all in the first control")
+	}
+	if ctx.Err() != nil {
+		return nil, nil, fmt.Errorf("the run was cut off: %w", context.Cause(ctx))
+	}
+	log, err = truth.Read(filepath.Join(dir, "truth.jsonl"))
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Clone(entries), log, err
+}
+
+// configure writes the amnesia.yaml of a run into a folder of its own.
+func (z *Zoo) configure(ctx context.Context, k Case, dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", err
+	}
+	addr, err := z.address(ctx)
+	if err != nil {
+		return "", err
+	}
+	t, err := template.New("zoo.yaml").Delims("<<", ">>").Funcs(template.FuncMap{
+		"join": strings.Join,
+		"text": func(parts ...string) (string, error) {
+			q, err := json.Marshal(strings.Join(parts, ""))
+			return string(q), err
+		},
+	}).Parse(configuration)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, struct {
+		Case               Case
+		Addr, Chatapp, Dir string
+	}{k, addr, z.Chatapp, dir}); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "amnesia.yaml")
+	return path, os.WriteFile(path, b.Bytes(), 0o640)
+}
+
+// The ports of the targets lie below those that systems give to outgoing connections (from 32768 on Linux, from 49152
+// elsewhere): a port that is free while its app is down must not be taken by a client of another run.
+const (
+	firstPort = 20000
+	ports     = 12000
+)
+
+// address gives a loopback address that is free and that no other run has.
+func (z *Zoo) address(ctx context.Context) (string, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.port == 0 {
+		z.port = os.Getpid() * 97 % ports // away from those of another process
+	}
+	for range ports {
+		z.port = (z.port + 1) % ports
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+z.port))
+		if ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr); err == nil {
+			return addr, ln.Close()
+		}
+	}
+	return "", errors.New("no port is free on 127.0.0.1")
+}
+
+// compare sets what was said of each memory beside what is right.
+func (r *Result) compare(k Case, c *chronicle, log *truth.Truth) error {
+	w := hear(log, k.Homes[0])
+	for _, id := range slices.Sorted(maps.Keys(c.lives)) {
+		l := c.lives[id]
+		t := &truthOf{stores: map[string][]span{}, first: k.Homes[0]} // what never came to the app
+		switch of := log.Of(l.memory.Token); {
+		case len(of) > 1:
+			return fmt.Errorf("the app was told %s %d times", id, len(of))
+		case len(of) == 1:
+			t = w.byID[of[0].ID]
+		}
+		if !l.acknowledged().IsZero() && t.taken.IsZero() {
+			return fmt.Errorf("the user saw %s acknowledged, the app did not set out to say so", id)
+		}
+		said, right := wordOf(l.said), c.right(k, l, t, gone)
+		if other := c.right(k, l, t, here); other != right {
+			r.Open++
+			if said == other {
+				right = other
+			}
+		}
+		r.Memories = append(r.Memories, Compared{Memory: l.memory, Said: said.String(), Right: right.String(), OK: said == right,
+			finding: [2]bool{said.finding(), right.finding()}})
+	}
+	return nil
+}
+
+// shown reports an error when the case does not count.
+func (r *Result) shown(k Case) error {
+	showing := 0
+	for _, m := range r.Memories {
+		if slices.Contains(strings.Fields(m.Right), k.Shows) {
+			showing++
+		}
+	}
+	switch {
+	case showing == 0:
+		return fmt.Errorf("of %d memories none is %s: the case did not show", len(r.Memories), k.Shows)
+	case !k.All && !k.Control() && showing == len(r.Memories):
+		return fmt.Errorf("all %d memories are %s: none is left to be told apart", showing, k.Shows)
+	}
+	return nil
+}
