@@ -288,6 +288,7 @@ func TestTotals(t *testing.T) {
 			Losses: map[memory.Class]int{memory.Silent: 2}, Observed: map[memory.Class]int{},
 			Faults:    []FaultTotal{{FaultKey{"kill", "app"}, 1, 2}},
 			Exposures: []time.Duration{800 * time.Millisecond, 900 * time.Millisecond},
+			Curve:     []Bucket{{1024 * time.Millisecond, 2, 1}},
 			Struck:    Rate{3, 2},
 		}
 		if diff := cmp.Diff(want, p.book.Totals(p.at(at))); diff != "" {

@@ -19,6 +19,9 @@
 //   - A loss is proven at a read: the second absent one or later, begun after the deadline as the facts stood then,
 //     while the view still owed the memory. A proof stands until the memory is seen in that view again: a later fault,
 //     deletion, expiry, trimming, retirement or unreadable view does not take it back.
+//     When other views can no longer be read, the verdict that was given stands until one of those that missed the memory
+//     has it.
+//   - Once its user has begun to delete a memory nothing more of it can be lost: what the page last showed, it shows.
 //   - The deadline is settle after the latest of the acknowledgement, the end of any injection, and the recovery from
 //     a foreign death of the view's own service. A death of some other service that is not ours does not put it off:
 //     one that keeps dying would put it off for ever.
@@ -26,7 +29,7 @@
 //     nothing, and the view stays unverified until a later fault or death gives a base again.
 //   - A cache (durable: false) must be readable, and empty for that user, before it is excused. What it holds saves a
 //     memory from being lost only where there is no page to ask (volatile).
-//   - A store that a sound rule does not name (an optional view, an empty cache) can still show that the memory exists.
+//   - A store that owes the memory no more (trimmed, expired) still shows that it exists, by its last reading.
 //   - Of the views that a user looks at, the one named page (read in a fresh context) and the one named answer are
 //     evidence; any other, such as a returning browser, is a note. An answer that was not asked for since the last fault
 //     is none either, for or against.
@@ -39,5 +42,6 @@
 //     all. Text in an answer is never altered.
 //   - A memory that was counted as lost and comes back is judged by what is there now, has resurfaced, and stays in the
 //     count of losses. An answer that failed and succeeds later has not resurfaced: a model may answer badly.
+//   - A cycle is inconclusive for want of evidence only of the memories that it told or read.
 //   - A retired memory keeps its verdict; one that could not be verified is released.
 package oracle

@@ -26,6 +26,8 @@ type Totals struct {
 	Faults []FaultTotal
 	// Exposures are the times from acknowledgement to fault of those losses, rising.
 	Exposures []time.Duration
+	// Curve is how likely a memory is lost by a fault so long after its acknowledgement (oracle.md §6).
+	Curve []Bucket
 	// Control and Struck are the acknowledged memories and the losses among them, of memories told in cycles without
 	// and with a fault: the control rate beside every attribution.
 	Control, Struck Rate
@@ -44,6 +46,24 @@ type FaultKey struct{ Kind, Service string }
 type FaultTotal struct {
 	FaultKey
 	Injected, Lost int
+}
+
+// Bucket counts the acknowledged memories that a fault followed by no more than Upto, and by more than half of that: the
+// lost ones by their cause, the others by the fault of the cycle in which they were told.
+type Bucket struct {
+	Upto       time.Duration
+	Lost, Kept int
+}
+
+// buckets is how many there are: from 1 ms, doubling, to over two hours.
+const buckets = 24
+
+func bucket(exposure time.Duration) int {
+	n := 0
+	for upto := time.Millisecond; exposure > upto && n < buckets-1; upto *= 2 {
+		n++
+	}
+	return n
 }
 
 // Rate is a share of memories.
@@ -66,6 +86,7 @@ type tally struct {
 	observed  map[memory.Class]int
 	lost      map[FaultKey]int
 	exposures []time.Duration
+	curve     [buckets]Bucket
 	rates     [2]Rate // control, with a fault
 }
 
@@ -85,7 +106,7 @@ func (t *tally) clone() tally {
 }
 
 // add counts one memory with the verdict v.
-func (t *tally) add(h *History, v *memory.Verdict, control bool) {
+func (t *tally) add(h *History, v *memory.Verdict, cy *cycle) {
 	outcome := h.Outcome
 	if outcome == "" {
 		outcome = memory.Unknown
@@ -96,7 +117,7 @@ func (t *tally) add(h *History, v *memory.Verdict, control bool) {
 		t.defects[d]++
 	}
 	rate := &t.rates[1]
-	if control {
+	if cy.control {
 		rate = &t.rates[0]
 	}
 	if h.acknowledged() && h.Ack.Level != memory.LevelObserved {
@@ -105,6 +126,9 @@ func (t *tally) add(h *History, v *memory.Verdict, control bool) {
 	loss := v
 	if !v.Kind.Loss() {
 		if loss = h.Loss; loss == nil {
+			if d, ok := cy.exposure(h); ok {
+				t.curve[bucket(d)].Kept++
+			}
 			return
 		}
 	}
@@ -118,8 +142,22 @@ func (t *tally) add(h *History, v *memory.Verdict, control bool) {
 		t.lost[FaultKey{loss.Fault, loss.Service}]++
 		if loss.Exposure != nil {
 			t.exposures = append(t.exposures, *loss.Exposure)
+			t.curve[bucket(*loss.Exposure)].Lost++
 		}
 	}
+}
+
+// exposure is how long after its acknowledgement the fault of the cycle followed; ok is false when none did.
+func (cy *cycle) exposure(h *History) (d time.Duration, ok bool) {
+	if !h.acknowledged() || h.Ack.Level == memory.LevelObserved {
+		return 0, false
+	}
+	for _, i := range cy.injections {
+		if !i.fired.IsZero() && i.fired.SameBoot(h.Ack.Seen) && !i.fired.Before(h.Ack.Seen) {
+			return i.fired.Sub(h.Ack.Seen), true
+		}
+	}
+	return 0, false
 }
 
 // retired is what is left of memories that are no longer swept: their number, and whatever was wrong with one.
@@ -154,7 +192,7 @@ func (b *Book) retire(f fact.Retired) {
 		h := b.live[id]
 		h.Retired = f.At
 		v := Judge(h, &b.ctx, f.At)
-		b.retired.tally.add(h, &v, b.at(h.Memory.Cycle).control)
+		b.retired.tally.add(h, &v, b.at(h.Memory.Cycle))
 		b.retired.kinds[v.Kind] = include(b.retired.kinds[v.Kind], id)
 		if v.Kind.Loss() || len(v.Defects) > 0 {
 			b.retired.wrong[id] = v
@@ -199,12 +237,18 @@ func (b *Book) Totals(now memory.Instant) Totals {
 	t := b.retired.tally.clone()
 	for _, h := range b.live {
 		v := Judge(h, &b.ctx, now)
-		t.add(h, &v, b.at(h.Memory.Cycle).control)
+		t.add(h, &v, b.at(h.Memory.Cycle))
 	}
 	slices.Sort(t.exposures)
 	out := Totals{
 		Outcome: fact.CycleInconclusive, Cycles: map[CycleKey]int{}, Writes: t.writes, Verdicts: t.verdicts, Defects: t.defects,
 		Losses: t.losses, Observed: t.observed, Exposures: t.exposures, Control: t.rates[0], Struck: t.rates[1],
+	}
+	for n, at := range t.curve {
+		if at.Lost+at.Kept > 0 {
+			at.Upto = time.Millisecond << n
+			out.Curve = append(out.Curve, at)
+		}
 	}
 	for n, cy := range b.cycles {
 		if cy.closed {
