@@ -24,7 +24,7 @@ test: setup ## run every test, with the race detector on
 	@. .ci/env; $(GO) test -race -timeout 15m $(TESTFLAGS) ./...
 
 bench: build ## measure speed, as ratios within one run
-	./bin/amnesia bench
+	./bin/bench
 
 lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "fix: gofmt -w ."; exit 1; }

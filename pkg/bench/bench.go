@@ -1,0 +1,233 @@
+// Package bench measures Amnesia's speed as ratios within one run: ours beside a reference on the same machine at the
+// same time, so that a slow machine cannot make a figure good or bad. It runs the built binary as its users do.
+package bench
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"text/tabwriter"
+	"text/template"
+	"time"
+
+	"amnesia/chaos"
+	"amnesia/chaos/process"
+	"amnesia/pkg/clock"
+	"amnesia/pkg/fact"
+	"amnesia/pkg/ledger"
+	"amnesia/pkg/ledger/ledgerbench"
+	"amnesia/pkg/memory"
+	"amnesia/pkg/report"
+)
+
+// Line is one measurement. Reference and Ratio are 0 where the goal is absolute.
+type Line struct {
+	Name      string  `json:"name"`
+	Unit      string  `json:"unit"`
+	Ours      float64 `json:"ours"`
+	Reference float64 `json:"reference,omitempty"`
+	Ratio     float64 `json:"ratio,omitempty"`
+	Goal      string  `json:"goal"`
+	Met       bool    `json:"met"`
+}
+
+// atMost is a line whose ratio to the reference has an upper bound.
+func atMost(name, unit string, ours, reference, goal float64) Line {
+	r := ours / reference
+	return Line{name, unit, ours, reference, r, fmt.Sprintf("<= %.2f x", goal), r <= goal}
+}
+
+// atLeast is a line whose ratio to the reference has a lower bound.
+func atLeast(name, unit string, ours, reference, goal float64) Line {
+	r := ours / reference
+	return Line{name, unit, ours, reference, r, fmt.Sprintf(">= %.2f x", goal), r >= goal}
+}
+
+const (
+	cycles  = 41 // four of them controls
+	restart = 40 // references to a cycle
+	appends = 20000
+)
+
+// Run measures everything with the binary amnesia and prints the table. Files go to dir.
+func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error) {
+	var lines []Line
+	fmt.Fprintf(out, "%s %s/%s, %d cores\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	for _, measure := range []func(context.Context, string, string) ([]Line, error){cycle, appending} {
+		ls, err := measure(ctx, amnesia, dir)
+		if err != nil {
+			return lines, err
+		}
+		lines = append(lines, ls...)
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "what\tours\treference\t\tratio\tgoal\tmet\t")
+	for _, l := range lines {
+		met, ratio, reference := "yes", "-", "-"
+		if !l.Met {
+			met = "NO"
+		}
+		if l.Reference > 0 {
+			ratio, reference = fmt.Sprintf("%.2f", l.Ratio), fmt.Sprintf("%.1f", l.Reference)
+		}
+		fmt.Fprintf(t, "%s\t%.1f\t%s\t%s\t%s\t%s\t%s\t\n", l.Name, l.Ours, reference, l.Unit, ratio, l.Goal, met)
+	}
+	return lines, t.Flush()
+}
+
+//go:embed bench.yaml
+var config string
+
+// cycle times cycles from firing to the last verdict on a healthy target, beside what kill, start and healthy of the
+// same application take alone, and takes the daemon's peak memory on the way.
+func cycle(ctx context.Context, amnesia, dir string) ([]Line, error) {
+	addr, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vars := struct{ Self, Dir, Addr, Ledger string }{amnesia, filepath.Join(dir, "app"), addr, filepath.Join(dir, "cycle.db")}
+	if err := os.MkdirAll(vars.Dir, 0o750); err != nil {
+		return nil, err
+	}
+	var yaml bytes.Buffer
+	if err := template.Must(template.New("bench.yaml").Delims("<<", ">>").Parse(config)).Execute(&yaml, vars); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "bench.yaml")
+	if err := os.WriteFile(path, yaml.Bytes(), 0o640); err != nil {
+		return nil, err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, amnesia, "run", "-c", path, "--seed", "1", "--cycles", fmt.Sprint(cycles), "-o", "json")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("running the daemon: %w\n%s", err, stderr.String())
+	}
+	var s report.Summary
+	if err := json.Unmarshal(stdout.Bytes(), &s); err != nil {
+		return nil, fmt.Errorf("reading the daemon's summary: %w", err)
+	}
+	if s.Outcome != fact.CycleClean || s.Injections() == 0 {
+		return nil, fmt.Errorf("the healthy target came out as %s after %d injections", s.Outcome, s.Injections())
+	}
+	ours, err := fromFiringToVerdict(ctx, vars.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	reference, err := killStartHealthy(ctx, vars.Self, vars.Dir, addr)
+	if err != nil {
+		return nil, err
+	}
+	lines := []Line{atMost("cycle, http driver, process engine", "ms", inMS(median(ours)), inMS(median(reference)), 1.5)}
+	if peak := peakMemory(cmd.ProcessState); peak > 0 {
+		mb := float64(peak) / (1 << 20)
+		lines = append(lines, Line{Name: "peak memory of the daemon", Unit: "MiB", Ours: mb, Goal: "< 64", Met: mb < 64})
+	}
+	return lines, nil
+}
+
+// fromFiringToVerdict reads the ledger of a run.
+func fromFiringToVerdict(ctx context.Context, path string) ([]time.Duration, error) {
+	l, err := ledger.OpenReadOnly(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	var fired memory.Instant
+	var took []time.Duration
+	for e, err := range l.Facts(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		switch f := e.Fact.(type) {
+		case fact.Step:
+			if f.Name == fact.StepInjected {
+				fired = f.Fired
+			}
+		case fact.Cycle:
+			if f.Phase == fact.PhaseClosed && !f.Control && !fired.IsZero() {
+				took = append(took, f.At.Sub(fired))
+				fired = memory.Instant{}
+			}
+		}
+	}
+	if len(took) == 0 {
+		return nil, errors.New("the run had no cycle with a fault")
+	}
+	return took, nil
+}
+
+// killStartHealthy does by hand what a cycle's fault does.
+func killStartHealthy(ctx context.Context, self, dir, addr string) (took []time.Duration, err error) {
+	c := clock.System()
+	e, err := process.New(process.Config{Clock: c, Services: []process.Service{{
+		Name: "app", Command: []string{self, "sample"}, Dir: dir, Health: "http://" + addr + "/healthz",
+		Env: []string{"CHATAPP_ADDR=" + addr, "CHATAPP_DATA=" + filepath.Join(dir, "data"), "CHATAPP_SCRATCH=" + filepath.Join(dir, "scratch")},
+	}}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	p := chaos.NewProber(c, 0)
+	if err := e.StartAll(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := p.Await(ctx, e, nil); err != nil {
+		return nil, err
+	}
+	for range restart {
+		start := c.Now()
+		if err := errors.Join(e.Kill(ctx, "app"), e.Start(ctx, "app")); err != nil {
+			return nil, err
+		}
+		if _, err := p.Await(ctx, e, nil); err != nil {
+			return nil, err
+		}
+		took = append(took, c.Now().Sub(start))
+	}
+	return took, nil
+}
+
+// appending compares the ledger with what SQLite does when one writer inserts the same rows in batches.
+func appending(ctx context.Context, _, dir string) ([]Line, error) {
+	var ours, raw []time.Duration
+	for i := range 3 { // in turns, so that a slow moment meets both
+		took, err := ledgerbench.Append(ctx, filepath.Join(dir, fmt.Sprintf("append%d.db", i)), 64, appends)
+		if err != nil {
+			return nil, err
+		}
+		ours = append(ours, took)
+		if took, err = ledgerbench.Raw(ctx, filepath.Join(dir, fmt.Sprintf("raw%d.db", i)), 64, appends); err != nil {
+			return nil, err
+		}
+		raw = append(raw, took)
+	}
+	perSecond := func(d time.Duration) float64 { return appends / d.Seconds() }
+	return []Line{atLeast("ledger, durable appends, 64 writers", "1/s", perSecond(median(ours)), perSecond(median(raw)), 0.5)}, nil
+}
+
+func median(ds []time.Duration) time.Duration {
+	ds = slices.Sorted(slices.Values(ds))
+	return ds[len(ds)/2]
+}
+
+func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func freeAddress(ctx context.Context) (string, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	defer ln.Close()
+	return ln.Addr().String(), nil
+}
