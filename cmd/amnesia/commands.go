@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,20 +19,48 @@ func root() *cobra.Command {
 		Use:   "amnesia",
 		Short: "Finds out whether an LLM application forgets what its users told it",
 		Long: `Amnesia plays users in a real browser, kills, restarts and wipes the application's services at random points,
-then looks in every place where a memory should still be, and counts those that were lost without anyone being told.
-
-Start with:  amnesia demo`,
+then looks in every place where a memory should still be, and counts those that were lost without anyone being told.` + exitCodes,
+		Example: `  amnesia demo                                  the whole idea in a minute, on a sample application
+  amnesia run                                   on your application, as ./amnesia.yaml describes it
+  amnesia run --armed --cycles 20 -o json       in CI
+  amnesia why m42 --ledger amnesia.db           the story of one memory`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	r.CompletionOptions.HiddenDefaultCmd = true
+	r.SetHelpCommand(helpCmd())
 	r.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return app.Usage(fmt.Errorf("%w — fix: see '%s --help'", err, c.CommandPath()))
 	})
 	r.AddCommand(demoCmd(), runCmd(), whyCmd(), judgeCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
 	return r
+}
+
+// exitCodes ends the help of the commands that judge a target.
+const exitCodes = `
+
+Exit codes:
+  0  nothing found
+  1  error
+  2  usage or configuration
+  3  a silent or reported loss, a defect, or a target that did not recover
+  4  none of these, but too few cycles were conclusive`
+
+// helpCmd is 'amnesia help COMMAND'; unlike cobra's own it refuses what is no command.
+func helpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			cmd, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return app.Usage(fmt.Errorf("there is no command %q — fix: see 'amnesia --help'", strings.Join(args, " ")))
+			}
+			return cmd.Help()
+		},
+	}
 }
 
 // noArgs refuses arguments, with the exit code of a usage error.
@@ -51,9 +80,9 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-// output adds --output and gives the chosen form.
-func output(c *cobra.Command) *string {
-	return c.Flags().StringP("output", "o", "text", "text or json (one object, and nothing else, on stdout)")
+// output adds --output; what says what is printed as JSON.
+func output(c *cobra.Command, what string) *string {
+	return c.Flags().StringP("output", "o", "text", "`form` of the result on stdout: text, or json ("+what+")")
 }
 
 func outputForm(s string) (app.Form, error) {
@@ -71,11 +100,12 @@ func console() app.Console {
 	return app.Console{Out: os.Stdout, Err: os.Stderr, Progress: term.IsTerminal(int(os.Stderr.Fd()))}
 }
 
-func status(code int) error {
-	if code == 0 {
+// ended ends a command with an exit code, and with an error if one is to be told.
+func ended(code int, err error) error {
+	if code == 0 && err == nil {
 		return nil
 	}
-	return exitStatus(code)
+	return exitStatus{code, err}
 }
 
 func demoCmd() *cobra.Command {
@@ -83,30 +113,47 @@ func demoCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Run against a sample chat app with a planted bug, and without it; needs nothing installed",
-		Args:  noArgs,
+		Long: `Runs cycles against a sample chat application with a planted bug, and against the same without it, and shows what was
+lost and why. Everything runs on this machine as plain processes; nothing has to be installed.
+
+Exit codes:
+  0  both targets were judged as planted
+  1  they were not, or an error
+  2  usage`,
+		Args: noArgs,
 	}
-	form := output(c)
+	form := output(c, "an array with one summary for each target")
 	f := c.Flags()
-	f.StringVar(&o.Bugs, "bugs", "ack-early", "bugs to plant in the first target, with commas between")
-	f.StringVar(&o.Driver, "driver", "auto", "browser, http, or auto: browser where there is one")
-	f.IntVar(&o.Cycles, "cycles", 13, "cycles for each target")
-	f.StringVar(&o.Dir, "dir", "amnesia-demo", "where the ledgers and the sample's data are kept; emptied first")
-	seed := seedFlag(c)
+	f.StringVar(&o.Bugs, "bugs", "ack-early", "`names` of the bugs to plant in the first target, with commas between: "+known())
+	f.StringVar(&o.Driver, "driver", "auto", "`driver` that plays the users: browser, http, or auto (browser where there is one)")
+	f.IntVar(&o.Cycles, "cycles", 13, "cycles for each target, at least 2: the first is a control, without a fault")
+	f.StringVar(&o.Dir, "dir", "amnesia-demo", "`folder` for the ledgers and the sample's data; what an earlier demo left there is removed")
+	seed := seedFlag(c, "drawn")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var err error
 		if o.Form, err = outputForm(*form); err != nil {
 			return err
 		}
+		if bugs, err := chatapp.ParseBugs(o.Bugs); err != nil {
+			return app.Usage(fmt.Errorf("--bugs: %w", err))
+		} else if len(bugs) == 0 {
+			return app.Usage(fmt.Errorf("--bugs names none, and the demo is about one — fix: choose from %s", known()))
+		}
 		o.Seed = seed()
 		o.BrowserDir = os.Getenv("AMNESIA_BROWSER_DIR")
 		o.Version = version
-		code, err := app.Demo(c.Context(), console(), o)
-		if err != nil {
-			return err
-		}
-		return status(code)
+		return ended(app.Demo(c.Context(), console(), o))
 	}
 	return c
+}
+
+// known lists the bugs that can be planted.
+func known() string {
+	var names []string
+	for _, b := range chatapp.KnownBugs() {
+		names = append(names, string(b))
+	}
+	return strings.Join(names, ", ")
 }
 
 func runCmd() *cobra.Command {
@@ -114,37 +161,42 @@ func runCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run the daemon on the target of an amnesia.yaml",
-		Args:  noArgs,
+		Long: `Runs cycles on the target that the configuration describes, until --cycles, --for or SIGTERM ends them, and then prints
+the summary of the ledger. Logs go to stderr. What is judged is the whole ledger, earlier runs with it.
+
+Environment:
+  AMNESIA_BROWSER_DIR   folder of the browser's driver (default: the user's cache)` + exitCodes,
+		Args: noArgs,
 	}
-	form := output(c)
+	form := output(c, "one summary")
 	f := c.Flags()
-	f.StringVarP(&o.Config, "config", "c", "amnesia.yaml", "configuration file")
-	f.BoolVar(&o.Armed, "armed", false, "inject faults even when the file does not say armed: true")
+	f.StringVarP(&o.Config, "config", "c", "amnesia.yaml", "configuration `file`")
+	f.BoolVar(&o.Armed, "armed", false, "inject faults although the file does not say armed: true (without, they are only announced)")
 	f.IntVar(&o.Cycles, "cycles", 0, "end after this many cycles (0: go on)")
-	f.DurationVar(&o.For, "for", 0, "end after this time, such as 48h (0: go on)")
-	f.Float64Var(&o.MinConclusive, "min-conclusive", 0.9, "share of cycles that must be conclusive for exit code 0")
-	f.StringVar(&o.LogFormat, "log", "console", "form of the logs on stderr: console or json")
-	seed := seedFlag(c)
+	f.DurationVar(&o.For, "for", 0, "end after this `time`, such as 48h (0: go on)")
+	share := minConclusive(c)
+	f.StringVar(&o.LogFormat, "log", "console", "`form` of the logs on stderr: console or json")
+	seed := seedFlag(c, "the file's, or drawn")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var err error
 		if o.Form, err = outputForm(*form); err != nil {
 			return err
 		}
-		o.Seed = seed()
+		o.Seed, o.MinConclusive = seed(), *share
 		o.BrowserDir = os.Getenv("AMNESIA_BROWSER_DIR")
 		o.Version, o.Getenv = version, os.Getenv
-		code, err := app.Run(c.Context(), console(), o)
-		if err != nil {
-			return err
-		}
-		return status(code)
+		return ended(app.Run(c.Context(), console(), o))
 	}
 	return c
 }
 
-// seedFlag adds --seed; nil means: drawn, logged and recorded.
-func seedFlag(c *cobra.Command) func() *uint64 {
-	v := c.Flags().Uint64("seed", 0, "seed of the plan and of the memories (default: the file's, or drawn)")
+func minConclusive(c *cobra.Command) *float64 {
+	return c.Flags().Float64("min-conclusive", 0.9, "`share` of the cycles that must be conclusive, from 0 to 1; below it the exit code is 4")
+}
+
+// seedFlag adds --seed; nil means that it was not given.
+func seedFlag(c *cobra.Command, otherwise string) func() *uint64 {
+	v := c.Flags().Uint64("seed", 0, "`number` from which the plan of faults and the memories follow (default: "+otherwise+")")
 	return func() *uint64 {
 		if !c.Flags().Changed("seed") {
 			return nil
@@ -160,8 +212,8 @@ func whyCmd() *cobra.Command {
 		Short: "Tell the story of one memory, by its id (m42) or its token",
 		Args:  oneArg("memory"),
 	}
-	form := output(c)
-	c.Flags().StringVarP(&ledger, "ledger", "l", "amnesia.db", "ledger file")
+	form := output(c, "the story")
+	c.Flags().StringVarP(&ledger, "ledger", "l", "amnesia.db", "ledger `file`")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		f, err := outputForm(*form)
 		if err != nil {
@@ -176,19 +228,17 @@ func judgeCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "judge LEDGER",
 		Short: "Judge a recorded ledger again; it is not changed",
+		Long:  "Judges the whole of a recorded ledger again, as of its last fact, and prints the summary. The ledger is not changed." + exitCodes,
 		Args:  oneArg("ledger file"),
 	}
-	form := output(c)
+	form := output(c, "one summary")
+	share := minConclusive(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		f, err := outputForm(*form)
 		if err != nil {
 			return err
 		}
-		code, err := app.Judge(c.Context(), console(), args[0], f)
-		if err != nil {
-			return err
-		}
-		return status(code)
+		return ended(app.Judge(c.Context(), console(), args[0], *share, f))
 	}
 	return c
 }

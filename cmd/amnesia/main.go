@@ -31,18 +31,20 @@ func run() int {
 		stop()
 	}()
 	err := root().ExecuteContext(ctx)
-	var status exitStatus
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &status):
-		return int(status)
+	code := app.ExitCode(err)
+	if status, ok := errors.AsType[exitStatus](err); ok {
+		code, err = status.code, status.err
 	}
-	fmt.Fprintln(os.Stderr, app.Explain(err))
-	return app.ExitCode(err)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, app.Explain(err))
+	}
+	return code
 }
 
-// exitStatus ends the process with a status and no further word: what was found has been printed.
-type exitStatus int
+// exitStatus is the exit code of a command that has told what it found, and what went wrong beside that, or nil.
+type exitStatus struct {
+	code int
+	err  error
+}
 
-func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d: %v", s.code, s.err) }

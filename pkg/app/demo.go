@@ -43,6 +43,13 @@ type DemoOptions struct {
 // Demo runs the sample target with planted bugs and without any, and says whether both were judged as planted: exit
 // code 0, else 1.
 func Demo(ctx context.Context, c Console, o DemoOptions) (int, error) {
+	return ended(demo(ctx, c, o))
+}
+
+func demo(ctx context.Context, c Console, o DemoOptions) (int, error) {
+	if o.Cycles < 2 {
+		return 0, Usage(fmt.Errorf("--cycles %d shows nothing: the first cycle is a control, without a fault — fix: 2 or more", o.Cycles))
+	}
 	driver, err := demoDriver(ctx, c, o)
 	if err != nil {
 		return 0, err
@@ -82,11 +89,13 @@ func Demo(ctx context.Context, c Console, o DemoOptions) (int, error) {
 		}
 	}
 	why := judgedAsPlanted(sums[0], sums[1])
-	if why == "" {
-		return exitNothing, nil
+	if why != "" {
+		return 0, errors.New("the demo did not go as planted: " + why + " — fix: try more --cycles; what was seen is in " + shown(dir))
 	}
-	fmt.Fprintln(c.Err, "amnesia: the demo did not go as planted: "+why)
-	return exitError, nil
+	if o.Form == Text {
+		fmt.Fprintf(c.Out, "\nBoth targets were judged as planted. Their ledgers are in %s, and each one's amnesia.yaml beside its data.\n", shown(dir))
+	}
+	return exitNothing, nil
 }
 
 // judgedAsPlanted says what differs from what was planted; empty when nothing does.
@@ -205,6 +214,16 @@ func freeAddress(ctx context.Context) (string, error) {
 	return ln.Addr().String(), nil
 }
 
+// shown shortens a path that lies below the working directory.
+func shown(path string) string {
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, path); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return path
+}
+
 // demoResult prints what was found, and the story of one lost memory.
 func (c Console) demoResult(ctx context.Context, s report.Summary) error {
 	if err := s.Write(c.Out); err != nil {
@@ -229,13 +248,7 @@ func (c Console) demoResult(ctx context.Context, s report.Summary) error {
 	if err != nil {
 		return err
 	}
-	ledgerName := s.Ledger
-	if wd, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(wd, s.Ledger); err == nil {
-			ledgerName = rel
-		}
-	}
-	fmt.Fprintf(c.Out, "\nThe story of one of them (amnesia why %s --ledger %s):\n\n", id, ledgerName)
+	fmt.Fprintf(c.Out, "\nThe story of one of them (amnesia why %s --ledger %s):\n\n", id, shown(s.Ledger))
 	if err := story.Write(c.Out); err != nil {
 		return err
 	}

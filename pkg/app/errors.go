@@ -7,13 +7,12 @@ import (
 	"amnesia/pkg/soak"
 )
 
-// The exit codes of the command line (interface.md).
+// Exit codes of the command line; those of a judgement are report.Summary's.
 const (
-	exitNothing      = 0
-	exitError        = 1
-	exitUsage        = 2
-	exitFound        = 3
-	exitInconclusive = 4
+	exitNothing = 0
+	exitError   = 1
+	exitUsage   = 2
+	exitFound   = 3
 )
 
 // usageError is a mistake in how the program was called or configured.
@@ -36,6 +35,15 @@ func ExitCode(err error) int {
 		return exitUsage
 	}
 	return exitError
+}
+
+// ended gives what a command ends with: the code of what was found, unless the error weighs more (interface.md:
+// 2, 3, 1, 4).
+func ended(found int, err error) (int, error) {
+	if code := ExitCode(err); err != nil && (code == exitUsage || found != exitFound) {
+		return code, err
+	}
+	return found, err
 }
 
 // Explain gives the words for a person. A list of mistakes in a file speaks for itself.

@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -43,12 +45,12 @@ func drawSeed() uint64 { return rand.Uint64N(1_000_000_000) }
 
 // Run is the daemon. It gives the exit code of what was found.
 func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
-	if o.LogFormat != "console" && o.LogFormat != "json" {
-		return 0, Usage(fmt.Errorf("--log %s is unknown — fix: console or json", o.LogFormat))
+	if err := o.check(); err != nil {
+		return ended(0, Usage(err))
 	}
 	cfg, err := LoadConfig(o.Config, o.Getenv)
 	if err != nil {
-		return 0, err
+		return ended(0, err)
 	}
 	cfg.Armed = cfg.Armed || o.Armed
 	seed := drawSeed()
@@ -64,13 +66,31 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 		log.Warn("not armed: faults are only announced — fix: set armed: true, or give --armed")
 	}
 	s, err := soakOnce(ctx, cfg, Options{Version: o.Version, Seed: seed, Cycles: o.Cycles, For: o.For, BrowserDir: o.BrowserDir, Log: log}, cfg.Target.URL)
-	if err != nil {
-		return 0, err
+	if err != nil && (s.Cycles.All() == 0 || ExitCode(err) == exitUsage) {
+		return ended(0, err)
 	}
-	if err := c.summary(o.Form, s); err != nil {
-		return 0, err
+	// What ended the run early takes nothing from what it had found until then.
+	return ended(s.ExitCode(o.MinConclusive), errors.Join(err, c.summary(o.Form, s)))
+}
+
+func (o RunOptions) check() error {
+	switch {
+	case o.LogFormat != "console" && o.LogFormat != "json":
+		return fmt.Errorf("--log %s is unknown — fix: console or json", o.LogFormat)
+	case o.Cycles < 0:
+		return fmt.Errorf("--cycles %d is below 0 — fix: a number of cycles, or 0 for no end", o.Cycles)
+	case o.For < 0:
+		return fmt.Errorf("--for %s is below 0 — fix: a time such as 48h, or 0 for no end", o.For)
 	}
-	return s.ExitCode(o.MinConclusive), nil
+	return checkShare(o.MinConclusive)
+}
+
+// checkShare looks at --min-conclusive.
+func checkShare(f float64) error {
+	if !(f >= 0 && f <= 1) {
+		return fmt.Errorf("--min-conclusive %g is no share — fix: a number from 0 to 1", f)
+	}
+	return nil
 }
 
 // LoadConfig loads an amnesia.yaml with every rule that the parts of this build add. getenv is asked for the variables
@@ -91,44 +111,31 @@ func driverCheck(cfg *config.Config) []config.Problem {
 	return out
 }
 
-// soakOnce runs one target from start to end and sums up.
+// soakOnce runs one target from start to end and sums up, also what an error ended.
 func soakOnce(ctx context.Context, cfg *config.Config, o Options, name string) (s report.Summary, err error) {
 	a, err := New(ctx, cfg, o)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return s, fmt.Errorf("interrupted before the first cycle: %w", err)
+	case err != nil:
 		return s, err
 	}
-	defer func() {
-		if cerr := a.Close(); err == nil {
-			err = cerr
-		}
-	}()
+	defer func() { err = errors.Join(err, a.Close()) }()
 	began := a.clock.Now()
-	if err := a.Run(ctx); err != nil {
-		return s, err
-	}
+	err = a.Run(ctx)
 	now := a.clock.Now()
 	a.Docket.Read(func(b *oracle.Book) { s = report.Summarize(b, now) })
 	s.Target, s.Seed, s.Ledger = name, o.Seed, cfg.Ledger.Path
 	s.DurationSeconds = now.Sub(began).Seconds()
-	return s, nil
+	return s, err
 }
 
-// summary prints one or more summaries in the form asked for: in JSON, a single object or an array as given.
-func (c Console) summary(f Form, v any) error {
+// summary prints one summary in the form asked for.
+func (c Console) summary(f Form, s report.Summary) error {
 	if f == JSON {
-		return writeJSON(c.Out, v)
+		return writeJSON(c.Out, s)
 	}
-	switch v := v.(type) {
-	case report.Summary:
-		return v.Write(c.Out)
-	case []report.Summary:
-		for _, s := range v {
-			if err := s.Write(c.Out); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return s.Write(c.Out)
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -138,11 +145,23 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// Judge judges a recorded ledger again. Its now is the last recorded fact.
-func Judge(ctx context.Context, c Console, path string, f Form) (int, error) {
+// openRecorded opens a ledger that a run has written.
+func openRecorded(ctx context.Context, path string) (*ledger.Ledger, error) {
 	l, err := ledger.OpenReadOnly(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no ledger %s — fix: give the file that ledger.path of the run's amnesia.yaml names", path)
+	}
+	return l, err
+}
+
+// Judge judges a recorded ledger again. Its now is the last recorded fact.
+func Judge(ctx context.Context, c Console, path string, minConclusive float64, f Form) (int, error) {
+	if err := checkShare(minConclusive); err != nil {
+		return ended(0, Usage(err))
+	}
+	l, err := openRecorded(ctx, path)
 	if err != nil {
-		return 0, err
+		return ended(0, err)
 	}
 	defer l.Close()
 	book := oracle.NewBook()
@@ -150,7 +169,7 @@ func Judge(ctx context.Context, c Console, path string, f Form) (int, error) {
 	var start, end memory.Instant
 	for e, err := range l.Facts(ctx, 0) {
 		if err != nil {
-			return 0, err
+			return ended(0, err)
 		}
 		book.Apply(e)
 		if r, ok := e.Fact.(fact.Run); ok {
@@ -163,15 +182,12 @@ func Judge(ctx context.Context, c Console, path string, f Form) (int, error) {
 	}
 	s := report.Summarize(book, end)
 	s.Target, s.Seed, s.Ledger, s.DurationSeconds = run.Target, run.Seed, path, end.Sub(start).Seconds()
-	if err := c.summary(f, s); err != nil {
-		return 0, err
-	}
-	return s.ExitCode(0), nil
+	return ended(s.ExitCode(minConclusive), c.summary(f, s))
 }
 
 // Why tells the story of one memory.
 func Why(ctx context.Context, c Console, path, what string, f Form) error {
-	l, err := ledger.OpenReadOnly(ctx, path)
+	l, err := openRecorded(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -62,10 +62,10 @@ type Exposure struct {
 	Max *float64 `json:"max"`
 }
 
-// Conclusive is the share of the closed cycles that were conclusive; 1 when there were none.
+// Conclusive is the share of the closed cycles that were conclusive; 0 when there were none, for no evidence is no proof.
 func (s Summary) Conclusive() float64 {
 	if s.Cycles.All() == 0 {
-		return 1
+		return 0
 	}
 	return 1 - float64(s.Cycles.Inconclusive)/float64(s.Cycles.All())
 }

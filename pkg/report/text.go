@@ -13,8 +13,8 @@ import (
 	"amnesia/pkg/memory"
 )
 
-// mostFound bounds the memories that Write lists one by one; the ledger has them all.
-const mostFound = 200
+// mostFound bounds the memories that Write lists one by one; of the others it gives the ids.
+const mostFound = 20
 
 // Write prints the summary as a table for people.
 func (s Summary) Write(w io.Writer) error {
@@ -24,8 +24,10 @@ func (s Summary) Write(w io.Writer) error {
 	fmt.Fprintf(t, "  cycles\t%d: %s\n", s.Cycles.All(), counts([]count{
 		{s.Cycles.Clean, "clean"}, {s.Cycles.Losses, "with losses"}, {s.Cycles.Defects, "with defects"},
 		{s.Cycles.Unrecovered, "unrecovered"}, {s.Cycles.Inconclusive, "inconclusive"}}))
-	fmt.Fprintf(t, "  \t%d of them controls, without a fault\n", s.Cycles.Control)
-	fmt.Fprintf(t, "  injections\t%s\n", injections(s.Faults))
+	if s.Cycles.Control > 0 {
+		fmt.Fprintf(t, "  \tamong them %d without a fault, as a control\n", s.Cycles.Control)
+	}
+	fmt.Fprintf(t, "  injections\t%s\n", injections(s))
 	fmt.Fprintf(t, "  told\t%s\n", counts([]count{{s.Writes.Acknowledged, "acknowledged"}, {s.Writes.Rejected, "rejected"}, {s.Writes.Unknown, "unknown"}}))
 	var verdicts []count
 	for i := range memory.Kinds {
@@ -94,8 +96,13 @@ func (s Summary) found(b *strings.Builder) {
 		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Memory, what, dash(string(v.Class)), dash(v.Fault), dash(v.Service), exposure, line(s.Told[v.Memory]))
 	}
 	t.Flush()
-	if more := len(s.Found) - mostFound; more > 0 {
-		fmt.Fprintf(b, "  … and %d more, all in the ledger\n", more)
+	if len(s.Found) > mostFound {
+		rest := s.Found[mostFound:]
+		ids := make([]memory.ID, len(rest))
+		for i, v := range rest {
+			ids[i] = v.Memory
+		}
+		fmt.Fprintf(b, "  … and %d more, by number: %s\n", len(rest), strings.ReplaceAll(memory.SetOf(ids...).String(), ",", ", "))
 	}
 }
 
@@ -118,21 +125,27 @@ func counts(cs []count) string {
 	return strings.Join(parts, ", ")
 }
 
-func injections(fs []Fault) string {
-	n := 0
+// injections lists the faults that were injected with what was lost to each. A row of losses without an injection (a
+// foreign death, several faults, none) has its place in the list of memories.
+func injections(s Summary) string {
 	var parts []string
-	for _, f := range fs {
-		n += f.Injected
+	for _, f := range s.Faults {
+		if f.Injected == 0 {
+			continue
+		}
 		part := fmt.Sprintf("%d %s", f.Injected, f.Kind)
 		if f.Service != "" {
 			part += " of " + f.Service
 		}
+		if f.Lost > 0 {
+			part += fmt.Sprintf(" (%d lost)", f.Lost)
+		}
 		parts = append(parts, part)
 	}
-	if n == 0 {
+	if len(parts) == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d: %s", n, strings.Join(parts, ", "))
+	return fmt.Sprintf("%d: %s", s.Injections(), strings.Join(parts, ", "))
 }
 
 func ms(f float64) string {
