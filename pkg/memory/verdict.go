@@ -85,7 +85,8 @@ type Verdict struct {
 	// Recovered is true for an indeterminate memory that a store has.
 	Recovered bool `json:"recovered,omitempty"`
 	// Open is true while more reads of the present situation could still change the verdict: some must view is not
-	// yet complete and its deadline has not passed, or a loss waits for its confirming read.
+	// yet complete and its deadline has not passed, or could not be read, or a loss waits for its confirming read, or a
+	// deletion for the read that shows that it holds. Whoever polls has a bound of its own.
 	Open bool `json:"open,omitempty"`
 	// Because is one sentence for a person.
 	Because string `json:"because"`

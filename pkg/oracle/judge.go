@@ -193,17 +193,15 @@ func (c *Context) fresh(k *contract, v *View) bool {
 	return !waiting && (since.IsZero() || !v.Last.Began.Before(since))
 }
 
-// opens reports whether another reading of a pending view could change the verdict: its deadline has not passed, or
-// none has begun since, or an absence waits for the reading that confirms it.
+// opens reports whether another reading of a pending view could change the verdict: it has not been read since the last
+// fault, it could not be read (which is tried again without end: whoever polls has a bound of its own), no reading has
+// begun after the deadline, or an absence waits for the reading that confirms it.
 func (c *Context) opens(h *History, k *contract, v *View, now memory.Instant) bool {
-	if !c.fresh(k, v) {
+	if !c.fresh(k, v) || v.State == memory.Unreadable {
 		return true
 	}
 	base, _ := c.base(h.Ack.Seen, k)
-	if !c.comparable(base, now) {
-		return false
-	}
-	return v.Absence.Reads > 0 || !v.Last.Began.After(base.Add(k.Settle))
+	return c.comparable(base, now) && (v.Absence.Reads > 0 || !v.Last.Began.After(base.Add(k.Settle)))
 }
 
 // unlooked reports whether a view must still be read to see that a deletion holds.
