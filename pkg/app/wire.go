@@ -25,12 +25,13 @@ func (a *App) openDriver(ctx context.Context) (session.Driver, error) {
 	if cfg.Sessions.Driver == "http" {
 		return web.New(web.Config{BaseURL: cfg.Target.URL, Clock: a.clock})
 	}
-	found, err := browser.Find(browser.InstallOptions{Dir: a.opts.BrowserDir, ExecutablePath: cfg.Sessions.Browser.Executable})
+	found, err := browser.Find(browser.InstallOptions{Dir: a.opts.BrowserDir, ExecutablePath: cfg.Sessions.Browser.Executable,
+		Window: !cfg.Sessions.Browser.Headless})
 	if err != nil {
 		return nil, err
 	}
 	return browser.New(ctx, browser.Config{BaseURL: cfg.Target.URL, DriverDir: found.DriverDir, ExecutablePath: found.ExecutablePath,
-		Headless: cfg.Sessions.Browser.Headless, Clock: a.clock, EvidenceDir: cfg.Evidence.Dir, Trace: false, Logger: a.log})
+		Headless: cfg.Sessions.Browser.Headless, Args: cfg.Sessions.Browser.Args, Clock: a.clock, EvidenceDir: cfg.Evidence.Dir, Trace: false, Logger: a.log})
 }
 
 // openPlayersAndViews makes the players: one for the traffic, whose points can trigger a fault, and one that only reads.

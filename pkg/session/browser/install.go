@@ -27,6 +27,8 @@ type InstallOptions struct {
 	ExecutablePath string
 	// Archive is the tarball that `npm pack playwright-core@1.52.0` makes, for machines without a registry.
 	Archive string
+	// Window wants a browser that can show itself; without it the faster headless shell is taken where there is one.
+	Window bool
 	// BrowserMustExist leaves the system's packages alone: without a browser nothing is installed.
 	BrowserMustExist bool
 	// Out is told what is being done, a line each; nil for silence.
@@ -49,7 +51,7 @@ func Find(o InstallOptions) (Installation, error) {
 	if err := checkDriver(dir); err != nil {
 		missing = append(missing, "the Playwright driver ("+err.Error()+")")
 	}
-	chromium, err := findChromium(o.ExecutablePath)
+	chromium, err := findChromium(o.ExecutablePath, o.Window)
 	if err != nil {
 		missing = append(missing, err.Error())
 	}
@@ -70,7 +72,7 @@ func Install(ctx context.Context, o InstallOptions) (Installation, error) {
 		return Installation{}, err
 	}
 	if o.BrowserMustExist {
-		if _, err := findChromium(o.ExecutablePath); err != nil {
+		if _, err := findChromium(o.ExecutablePath, o.Window); err != nil {
 			return Find(o)
 		}
 	}
@@ -80,8 +82,8 @@ func Install(ctx context.Context, o InstallOptions) (Installation, error) {
 			return Installation{}, fmt.Errorf("installing the Playwright driver: %w", err)
 		}
 	}
-	if _, err := findChromium(o.ExecutablePath); err != nil && o.ExecutablePath == "" {
-		if err := installChromium(ctx, o.Out); err != nil {
+	if _, err := findChromium(o.ExecutablePath, o.Window); err != nil && o.ExecutablePath == "" {
+		if err := installChromium(ctx, o.Window, o.Out); err != nil {
 			return Installation{}, fmt.Errorf("installing Chromium: %w", err)
 		}
 	}
