@@ -2,6 +2,8 @@ package app
 
 import (
 	"errors"
+	"strings"
+	"unicode"
 
 	"amnesia/pkg/config"
 	"amnesia/pkg/soak"
@@ -46,11 +48,18 @@ func ended(found int, err error) (int, error) {
 	return found, err
 }
 
-// Explain gives the words for a person. A list of mistakes in a file speaks for itself.
+// Explain gives the words for a person. A list of mistakes in a file speaks for itself. Control characters are made
+// harmless: an error may quote what the target says, and that must not reach the terminal raw.
 func Explain(err error) string {
+	text := "amnesia: " + err.Error()
 	var mistakes config.Errors
 	if errors.As(err, &mistakes) {
-		return mistakes.Error()
+		text = mistakes.Error()
 	}
-	return "amnesia: " + err.Error()
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
