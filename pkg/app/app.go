@@ -54,7 +54,7 @@ type App struct {
 	loop  *soak.Loop
 	guard *chaos.Guard
 	fired []memory.Instant // faults of earlier daemons: the limits go on counting
-	done  []func() error // clean-up, last first
+	done  []func() error   // clean-up, last first
 	serve func(context.Context) error
 }
 

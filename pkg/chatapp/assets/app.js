@@ -15,7 +15,8 @@ function element(tag, attributes, ...children) {
 }
 
 function notify(role, text) {
-  notices.replaceChildren(element("p", { class: role === "alert" ? "alert" : "notice", role }, text));
+  const kind = role !== "alert" ? "notice" : text === unreachable ? "alert unreachable" : "alert";
+  notices.replaceChildren(element("p", { class: kind, role }, text));
 }
 
 // append shows one message; identify gives it, once known, its id and with it the button that forgets it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -88,7 +89,8 @@ func (s *surface) Await(ctx context.Context, any []session.Condition) (session.S
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	over, late := timer.C, false
+	over, late, last := timer.C, false, false
+	var grace <-chan time.Time                               // running while the message is known to have been cut off
 	firstOnPage := slices.IndexFunc(list, (*awaited).onPage) // -1: nothing to look at
 
 	bodies := map[playwright.Response][]byte{}
@@ -109,8 +111,14 @@ func (s *surface) Await(ctx context.Context, any []session.Condition) (session.S
 			found.Status, found.RetryAfter = worst(exchanges)
 			return *found, nil
 		}
-		if late && looked {
+		// On the browser's own error page nothing comes to hold any more.
+		if doc, _ := s.net.document(); looked && (late || doc.unanswered()) {
 			return session.Sighting{}, s.timedOut(ctx, doing, exchanges)
+		}
+		if cut := cutOff(exchanges); !cut {
+			grace = nil
+		} else if grace == nil && !late {
+			grace = time.After(afterCut)
 		}
 		looked = false
 		if firstOnPage >= 0 && looking == nil {
@@ -125,17 +133,44 @@ func (s *surface) Await(ctx context.Context, any []session.Condition) (session.S
 			s.apply(list, g)
 		case <-changed:
 		case <-over:
-			if firstOnPage < 0 {
-				return session.Sighting{}, s.timedOut(ctx, doing, exchanges)
-			}
-			// However short the time was, and however slow the machine: the last word is that of a look.
-			over, late, looking = nil, true, s.look(ctx, list, href, 0)
+			late = true
+		case <-grace:
+			late = true
 		case <-ctx.Done():
 			return session.Sighting{}, s.ended(ctx, doing)
 		case <-s.e.dead:
 			return session.Sighting{}, s.failure(ctx, doing, &session.RigError{Err: errors.New(s.e.reason())})
 		}
+		if late && !last {
+			if firstOnPage < 0 {
+				return session.Sighting{}, s.timedOut(ctx, doing, exchanges)
+			}
+			// However short the time was, and however slow the machine: the last word is that of a look.
+			over, grace, last, looking = nil, nil, true, s.look(ctx, list, href, 0)
+		}
 	}
+}
+
+// afterCut is how long a page has to react to its message being cut off: to tell the user, or to try again.
+const afterCut = 500 * time.Millisecond
+
+// cutOff reports whether the last message that the page sent, in whatever form, failed on the way, with nothing else
+// under way that could still bring an answer.
+func cutOff(exchanges []exchange) bool {
+	cut := false
+	for i := range exchanges {
+		x := &exchanges[i]
+		if !x.ofPage() {
+			continue
+		}
+		if !x.ended {
+			return false
+		}
+		if x.method != http.MethodGet && x.method != http.MethodHead {
+			cut = x.unanswered()
+		}
+	}
+	return cut
 }
 
 // decide gives the first condition that holds; nil when none does.

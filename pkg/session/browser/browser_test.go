@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,6 +101,7 @@ func TestBrowser(t *testing.T) {
 		"strict policies and shadows": policies,
 		"text":                        text,
 		"a target that is down":       targetDown,
+		"a message that is cut off":   messageCutOff,
 		"ends with its context":       cancelled,
 		"isolation":                   isolation,
 		"eight at once":               eight,
@@ -313,6 +315,37 @@ func targetDown(t *testing.T, d *browser.Driver) {
 	failed(t, s.Goto(t.Context(), "/"), session.CauseRefused)
 	_, err = s.Request(t.Context(), session.Request{Path: "/"})
 	failed(t, err, session.CauseRefused)
+}
+
+// messageCutOff: nothing comes to hold any more once the message failed on the way, unless the page tries again; an await
+// does not sit out its time-out then.
+func messageCutOff(t *testing.T, d *browser.Driver) {
+	var asked atomic.Int64
+	srv := site(t, map[string]string{
+		"/":      `<form method=post action=/drop><button id=form>Go</button></form><button id=once onclick="fetch('/drop', {method: 'POST'})">Go</button>`,
+		"/again": `<button onclick="fetch('/drop', {method: 'POST'}).catch(() => fetch('/second', {method: 'POST'})).then(r => r.text()).then(t => document.body.append(t))">Go</button>`,
+	}, map[string]http.HandlerFunc{"/drop": drop, "/second": func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		fmt.Fprint(w, "saved after all")
+	}})
+	s := open(t, d.At(srv.URL), "cut")
+	for _, button := range []string{"#once", "#form"} {
+		must(t, s.Goto(t.Context(), "/"))
+		must(t, s.Click(t.Context(), button))
+		began := time.Now()
+		_, err := s.Await(t.Context(), []session.Condition{{Selector: "#saved", Timeout: time.Minute}})
+		failed(t, err, session.CauseEOF)
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("%s: the await went on for %s", button, took)
+		}
+	}
+	must(t, s.Goto(t.Context(), "/again"))
+	must(t, s.Click(t.Context(), "button"))
+	_, err := s.Await(t.Context(), []session.Condition{{Selector: "body", Contains: "saved after all"}})
+	must(t, err)
+	if asked.Load() == 0 {
+		t.Error("the page did not try again")
+	}
 }
 
 func cancelled(t *testing.T, d *browser.Driver) {

@@ -238,6 +238,11 @@ func (x *exchange) matches(glob func(string) bool) bool {
 // failed reports whether a document shows no page of the target's.
 func (x *exchange) failed() bool { return x != nil && (x.failure != "" || x.status >= 400) }
 
+// unanswered reports whether a document failed on the way: what shows is the browser's own error page, which stays.
+func (x *exchange) unanswered() bool {
+	return x != nil && x.ended && x.failure != "" && !strings.Contains(x.failure, "ERR_ABORTED")
+}
+
 // sameOrigin compares scheme and host.
 func sameOrigin(a, b string) bool {
 	u, err := url.Parse(a)
