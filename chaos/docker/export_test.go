@@ -6,3 +6,10 @@ import "context"
 func (e *Engine) KillByHelper(ctx context.Context, pid int, id string) error {
 	return e.helper.kill(ctx, pid, id)
 }
+
+// HelperImage is the image that was made for helpers; empty if none was needed.
+func (e *Engine) HelperImage() string {
+	e.helper.mu.Lock()
+	defer e.helper.mu.Unlock()
+	return e.helper.image
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -109,13 +110,17 @@ func prepare() error {
 // needEngine skips, visibly, where there is no engine and none can be had; in CI that is an error.
 func needEngine(t *testing.T) {
 	t.Helper()
-	if missing == "" {
-		return
+	if missing != "" {
+		without(t, missing)
 	}
+}
+
+func without(t *testing.T, what string) {
+	t.Helper()
 	if os.Getenv("CI") == "true" {
-		t.Fatal(missing)
+		t.Fatal(what)
 	}
-	t.Skip(missing)
+	t.Skip(what)
 }
 
 func testContext(t *testing.T) context.Context {
@@ -172,7 +177,12 @@ func (s *stack) network(name string) string {
 
 func (s *stack) volume(name string, labels, options map[string]string) string {
 	s.t.Helper()
-	v, err := cli.VolumeCreate(testContext(s.t), volume.CreateOptions{Name: s.project + "_" + name, Labels: labels, DriverOpts: options})
+	return s.volumeNamed(s.project+"_"+name, labels, options)
+}
+
+func (s *stack) volumeNamed(name string, labels, options map[string]string) string {
+	s.t.Helper()
+	v, err := cli.VolumeCreate(testContext(s.t), volume.CreateOptions{Name: name, Labels: labels, DriverOpts: options})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -228,6 +238,16 @@ func (s *stack) create(service string, change func(cfg *container.Config, host *
 	return made.ID
 }
 
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
 // published gives the container a port of the host, the same over its restarts.
 func published(t *testing.T) (address string, publish func(host *container.HostConfig)) {
 	t.Helper()
@@ -258,7 +278,10 @@ func (s *stack) engine(services ...docker.Service) *docker.Engine {
 
 func newEngine(t *testing.T, cfg docker.Config) *docker.Engine {
 	t.Helper()
-	cfg.Clock, cfg.Helper, cfg.Logger = clock.System(), program, zaptest.NewLogger(t)
+	cfg.Clock, cfg.Logger = clock.System(), zaptest.NewLogger(t)
+	if cfg.Helper == "" {
+		cfg.Helper = program
+	}
 	e, err := docker.New(testContext(t), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -267,22 +290,21 @@ func newEngine(t *testing.T, cfg docker.Config) *docker.Engine {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-		noHelpers(t)
+		noHelpers(t, cfg.Project, e.HelperImage())
 	})
 	return e
 }
 
-// noHelpers sees that nothing of the engine's own is left. Tests run one after the other.
-func noHelpers(t *testing.T) {
+// noHelpers sees that nothing of the engine's own is left.
+func noHelpers(t *testing.T, project, picture string) {
 	t.Helper()
-	ours := filters.NewArgs(filters.Arg("label", docker.HelperLabel+"=true"))
-	all, err := cli.ContainerList(context.Background(), container.ListOptions{All: true, Filters: ours})
+	all, err := cli.ContainerList(context.Background(), container.ListOptions{All: true, Filters: filters.NewArgs(
+		filters.Arg("label", docker.HelperLabel+"=true"), filters.Arg("label", "amnesia.project="+project))})
 	if err != nil || len(all) != 0 {
 		t.Errorf("helpers are left: %v, %v", all, err)
 	}
-	images, err := cli.ImageList(context.Background(), image.ListOptions{All: true, Filters: ours})
-	if err != nil || len(images) != 0 {
-		t.Errorf("helper images are left: %v, %v", images, err)
+	if _, err := cli.ImageInspect(context.Background(), picture); picture != "" && err == nil {
+		t.Errorf("the helper image %s is left", picture)
 	}
 }
 
