@@ -56,9 +56,12 @@ const (
 	vectors  = "vectors"
 )
 
-// The faults aim at the window in which the bugs that write late lose: Drain after an acknowledgement.
+// The faults aim at the window in which the bugs that write late lose: drain after an acknowledgement, wide enough for a
+// busy machine.
 const (
-	kill     = "{kind: kill, service: app, after: acknowledged, delay: 0ms..100ms}"
+	drain = 800 * time.Millisecond
+
+	kill     = "{kind: kill, service: app, weight: 3, after: acknowledged, delay: 0ms..30ms}"
 	killTold = "{kind: kill, service: app, after: told, delay: 0ms..10ms}"
 	restart  = "{kind: restart, service: app, after: acknowledged, delay: 0ms..100ms, grace: 10s}"
 	recreate = "{kind: recreate, service: app, after: acknowledged, delay: 0ms..100ms, grace: 10s}"
@@ -71,18 +74,18 @@ const (
 func Cases() []Case {
 	both := []string{database, vectors}
 	cases := []Case{
-		{Name: "ack-early", Bugs: "ack-early", Faults: []string{kill, restart}, Shows: "lost"},
+		{Name: "ack-early", Bugs: "ack-early", Faults: []string{kill, restart}, Shows: "lost", Drain: drain, Settle: 2 * drain},
 		{Name: "buffered", Bugs: "buffered", Homes: []string{database}, Faults: []string{kill, restart}, Shows: "lost", page: inProcess,
 			// More than the 50 that the buffer holds: else the first control finds nothing in the database.
-			Users: 4, Memories: 14},
+			Users: 4, Memories: 13, Cycles: 4},
 		{Name: "ephemeral-volume", Bugs: "ephemeral-volume", Faults: []string{wipe, recreate, kill}, Shows: "torn"},
-		{Name: "ephemeral-volume alone", Bugs: "ephemeral-volume", Homes: []string{vectors}, Faults: []string{recreate, wipe, restart}, Shows: "lost"},
-		{Name: "dual-write-gap", Bugs: "dual-write-gap", Faults: []string{kill, restart}, Shows: "torn"},
+		{Name: "ephemeral-volume alone", Bugs: "ephemeral-volume", Homes: []string{vectors}, Faults: []string{recreate, wipe, restart}, Shows: "lost", Cycles: 6},
+		{Name: "dual-write-gap", Bugs: "dual-write-gap", Faults: []string{kill, restart}, Shows: "torn", Drain: drain, Settle: 2 * drain},
 		{Name: "ui-field", Bugs: "ui-field", Shows: "hidden", All: true, Stops: true, page: nowhere},
 		{Name: "leak", Bugs: "leak", Faults: []string{kill}, Shows: "leaked", All: true, strangers: true},
-		{Name: "local-echo", Bugs: "local-echo", Faults: []string{kill}, Shows: "lost"},
-		{Name: "slow-index", Bugs: "slow-index", Faults: []string{kill, restart}, Shows: "late", Settle: 3 * time.Second, slow: true},
-		{Name: "healthy", Faults: []string{kill, killTold, restart, recreate, wipe, pause, crashAll}, Shows: "kept", Cycles: 9},
+		{Name: "local-echo", Bugs: "local-echo", Faults: []string{kill}, Shows: "lost", Drain: drain, Settle: 2 * drain},
+		{Name: "slow-index", Bugs: "slow-index", Faults: []string{kill, restart}, Shows: "late", IndexDelay: 1500 * time.Millisecond, Settle: 3 * time.Second, slow: true},
+		{Name: "healthy", Faults: []string{kill, killTold, restart, recreate, wipe, pause, crashAll}, Shows: "kept"},
 
 		{Name: "unsynced", Bugs: "unsynced", Faults: []string{kill, killTold}, Shows: "kept"},
 		{Name: "user-delete", Forget: 0.5, Faults: []string{kill}, Shows: "released"},
@@ -90,7 +93,9 @@ func Cases() []Case {
 		{Name: "counter-id", Bugs: "counter-id", Faults: []string{restart}, Shows: "torn"},
 		{Name: "stale-cache", Bugs: "stale-cache", Faults: []string{restart}, Shows: "hidden", page: sinceStart},
 		{Name: "wipe-scope", Bugs: "wipe-scope", Forget: 0.2, Shows: "lost"},
-		{Name: "ghost-delete", Bugs: "ghost-delete", Forget: 0.5, Shows: "resurfaced", Drain: 2 * time.Second, Cycles: 12},
+		{Name: "ghost-delete", Bugs: "ghost-delete", Forget: 0.5, Shows: "resurfaced",
+			// It is deleted in the cycle after the one in which it was told, which must come before the second save.
+			Users: 2, Memories: 3, Drain: 5 * time.Second, Settle: 500 * time.Millisecond, Cycles: 10},
 	}
 	for i := range cases {
 		c := &cases[i]
@@ -102,10 +107,10 @@ func Cases() []Case {
 		}
 		set(&c.Users, 3)
 		set(&c.Memories, 5)
-		set(&c.Cycles, len(c.Faults)+3)
-		set(&c.Settle, 400*time.Millisecond)
-		set(&c.Drain, 100*time.Millisecond)
-		set(&c.IndexDelay, 700*time.Millisecond)
+		set(&c.Cycles, max(len(c.Faults)+2, 4))
+		set(&c.Settle, 700*time.Millisecond)
+		set(&c.Drain, 250*time.Millisecond)
+		set(&c.IndexDelay, time.Second)
 	}
 	return cases
 }

@@ -128,33 +128,30 @@ type read struct {
 	found        seen
 }
 
-// reads gives every look at a view for the memory that could have found it, in order, with what it must have found.
-func (c *chronicle) reads(l *life, view string, spans []span, doubt seen) []read {
-	var out []read
+// reads gives every look at a view for the memory that could have found it, in order, with what it must have found. Of a
+// look during which the memory came or went, only the look itself can know on which side it fell: it is taken at its
+// word, and raced says that there was one.
+func (c *chronicle) reads(l *life, view string, spans []span) (out []read, raced bool) {
 	for i := range c.sweeps {
 		s := &c.sweeps[i]
 		if s.View != view || !s.Complete || !s.Read.Has(l.memory.ID) {
 			continue
 		}
-		began, ended, blind := s.Began, s.Ended, false
 		for _, o := range s.Observations {
-			if o.Memory == l.memory.ID {
-				blind = o.State == memory.Unreadable
-				if !o.Began.IsZero() {
-					began, ended = o.Began, o.Ended
+			if o.Memory != l.memory.ID || o.State == memory.Unreadable {
+				continue
+			}
+			r := read{o.Began, o.Ended, look(spans, o.Began.Time(), o.Ended.Time())}
+			if r.found == open {
+				raced, r.found = true, gone
+				if o.State.Here() {
+					r.found = here
 				}
 			}
+			out = append(out, r)
 		}
-		if blind {
-			continue
-		}
-		found := look(spans, began.Time(), ended.Time())
-		if found == open {
-			found = doubt
-		}
-		out = append(out, read{began, ended, found})
 	}
-	return out
+	return out, raced
 }
 
 // base is what a deadline at the moment counts from: the acknowledgement, or the end of a later fault.
@@ -167,9 +164,8 @@ func (c *chronicle) base(acked, at memory.Instant) memory.Instant {
 	return acked
 }
 
-// right gives what must be said of a memory. doubt says what the looks found during which the memory came or went: the
-// two answers differ where the truth leaves a race open, and then either is right.
-func (c *chronicle) right(k Case, l *life, t *truthOf, doubt seen) word {
+// right gives what must be said of a memory; raced reports whether a look was taken at its word for it.
+func (c *chronicle) right(k Case, l *life, t *truthOf) (w word, raced bool) {
 	places := map[string][]span{}
 	show := func(spans []span) []span {
 		if k.slow {
@@ -189,10 +185,11 @@ func (c *chronicle) right(k Case, l *life, t *truthOf, doubt seen) word {
 	}
 	reads := map[string][]read{}
 	for view, spans := range places {
-		reads[view] = c.reads(l, view, spans, doubt)
+		var race bool
+		reads[view], race = c.reads(l, view, spans)
+		raced = raced || race
 	}
 
-	var w word
 	if k.strangers && c.shownToOthers(l, places["page"]) {
 		w.defects = string(memory.Leaked)
 	}
@@ -208,7 +205,7 @@ func (c *chronicle) right(k Case, l *life, t *truthOf, doubt seen) word {
 	switch {
 	case acked.IsZero():
 		w.kind = memory.Indeterminate
-		return w
+		return w, raced
 	case l.begins:
 		w.kind = memory.Released
 		for _, rs := range reads {
@@ -218,7 +215,7 @@ func (c *chronicle) right(k Case, l *life, t *truthOf, doubt seen) word {
 				}
 			}
 		}
-		return w
+		return w, raced
 	}
 
 	var missing []string
@@ -238,7 +235,7 @@ func (c *chronicle) right(k Case, l *life, t *truthOf, doubt seen) word {
 	switch {
 	case stores == len(k.Homes) && !blank:
 		w.kind = memory.Volatile
-		return w
+		return w, raced
 	case stores == len(k.Homes):
 		w.kind = memory.Lost
 	case stores > 0:
@@ -247,14 +244,14 @@ func (c *chronicle) right(k Case, l *life, t *truthOf, doubt seen) word {
 		w.kind = memory.Hidden
 	case late:
 		w.kind = memory.Late
-		return w
+		return w, raced
 	default:
 		w.kind = memory.Kept
-		return w
+		return w, raced
 	}
 	w.class, w.service = memory.Silent, "app"
 	w.fault = c.cause(l, missing, places)
-	return w
+	return w, raced
 }
 
 // acknowledged is when the user saw the last confirmation; zero when he did not.

@@ -46,7 +46,7 @@ type Result struct {
 	Seed     uint64
 	Dir      string // with the configuration, the ledger and the truth log
 	Memories []Compared
-	Open     int // memories of which the truth leaves open which of two verdicts is right
+	Raced    int // memories that came or went during a look, which was then taken at its word
 }
 
 // Compared is one memory.
@@ -190,12 +190,10 @@ func (r *Result) compare(k Case, c *chronicle, log *truth.Truth) error {
 		if !l.acknowledged().IsZero() && t.taken.IsZero() {
 			return fmt.Errorf("the user saw %s acknowledged, the app did not set out to say so", id)
 		}
-		said, right := wordOf(l.said), c.right(k, l, t, gone)
-		if other := c.right(k, l, t, here); other != right {
-			r.Open++
-			if said == other {
-				right = other
-			}
+		said := wordOf(l.said)
+		right, raced := c.right(k, l, t)
+		if raced {
+			r.Raced++
 		}
 		r.Memories = append(r.Memories, Compared{Memory: l.memory, Said: said.String(), Right: right.String(), OK: said == right,
 			finding: [2]bool{said.finding(), right.finding()}})

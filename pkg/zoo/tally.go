@@ -12,7 +12,7 @@ import (
 // Tally adds up results: how often each word was said where each was right, and how much of what was said was right.
 // The findings (losses and defects) are what precision and recall are taken over.
 type Tally struct {
-	Runs, Memories, Open int
+	Runs, Memories, Raced int
 
 	pairs             map[[2]string]int
 	said, right, both int
@@ -27,7 +27,7 @@ func (t *Tally) Add(r Result) {
 	t.Runs++
 	t.cases[r.Case] = true
 	t.Memories += len(r.Memories)
-	t.Open += r.Open
+	t.Raced += r.Raced
 	for _, m := range r.Memories {
 		t.pairs[[2]string{m.Said, m.Right}]++
 		if m.finding[0] {
@@ -71,7 +71,7 @@ func (t *Tally) Write(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "zoo: %d cases, precision %.3f, recall %.3f (%d runs, %d memories, %d of them with a race left open)\n",
-		len(t.cases), t.Precision(), t.Recall(), t.Runs, t.Memories, t.Open)
+	_, err := fmt.Fprintf(out, "zoo: %d cases, precision %.3f, recall %.3f (%d runs, %d memories, %d of them moved during a look)\n",
+		len(t.cases), t.Precision(), t.Recall(), t.Runs, t.Memories, t.Raced)
 	return err
 }

@@ -35,7 +35,7 @@ var eight = []string{"ack-early", "buffered", "ephemeral-volume", "dual-write-ga
 // bench builds the sample target, without the race detector, and gives a zoo around it.
 func bench(t *testing.T) *zoo.Zoo {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "chatapp")
+	program := filepath.Join(t.TempDir(), "zoo-sample")
 	if out, err := exec.Command("go", "build", "-o", program, "amnesia/cmd/chatapp").CombinedOutput(); err != nil {
 		t.Fatalf("building the sample target: %v\n%s", err, out)
 	}
@@ -96,9 +96,9 @@ func (l *locked) report(t *testing.T) {
 	if l.Precision() != 1 || l.Recall() != 1 {
 		t.Errorf("precision %.3f, recall %.3f", l.Precision(), l.Recall())
 	}
-	// A bench that leaves open what is right compares nothing.
-	if l.Open*20 > l.Memories {
-		t.Errorf("the truth leaves open what is right of %d among %d memories", l.Open, l.Memories)
+	// A bench that takes the daemon at its word compares nothing.
+	if l.Raced*20 > l.Memories {
+		t.Errorf("%d of %d memories moved during a look", l.Raced, l.Memories)
 	}
 }
 
@@ -135,7 +135,6 @@ func TestBrowser(t *testing.T) {
 		for _, c := range zoo.Cases() {
 			if c.Name == "local-echo" {
 				c.Name, c.Driver, c.Users, c.Cycles = "local-echo in a browser", "browser", 2, 3
-				c.Settle, c.Drain = 2*time.Second, time.Second
 				run(t, z, c, 2, &tally)
 			}
 		}
