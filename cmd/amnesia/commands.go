@@ -126,7 +126,7 @@ Exit codes:
 	f := c.Flags()
 	f.StringVar(&o.Bugs, "bugs", "ack-early", "`names` of the bugs to plant in the first target, with commas between: "+known())
 	f.StringVar(&o.Driver, "driver", "auto", "`driver` that plays the users: browser, http, or auto (browser where there is one)")
-	f.IntVar(&o.Cycles, "cycles", 13, "cycles for each target, at least 2: the first is a control, without a fault")
+	f.IntVar(&o.Cycles, "cycles", 12, "cycles for each target, at least 2: the first is a control, without a fault")
 	f.StringVar(&o.Dir, "dir", "amnesia-demo", "`folder` for the ledgers and the sample's data; what an earlier demo left there is removed")
 	seed := seedFlag(c, "drawn")
 	c.RunE = func(c *cobra.Command, _ []string) error {

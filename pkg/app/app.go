@@ -118,10 +118,15 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	if err := a.openPlayersAndViews(driver, accounts); err != nil {
 		return nil, err
 	}
-	return a, a.Ledger.Append(ctx,
+	err = a.Ledger.Append(ctx,
 		fact.Run{ID: a.run, Seed: o.Seed, Version: Version(o.Version), Target: cfg.Target.URL, Driver: driver.Name(), At: a.clock.Now()},
 		fact.Contracts{Version: 1, Contracts: cfg.Contracts(), Levels: cfg.Sessions.Script.Levels(),
 			CountsFrom: cfg.Sessions.CountsFrom, At: a.clock.Now()})
+	if err != nil {
+		return nil, err
+	}
+	a.log.Info("ready", zap.String("run", a.run), zap.Uint64("seed", o.Seed), zap.String("listen", a.Web), zap.String("driver", driver.Name()))
+	return a, nil
 }
 
 // Run runs cycles until a bound or ctx ends them; an ended ctx is no error.
@@ -202,18 +207,31 @@ func (a *App) ready() error {
 	return nil
 }
 
-// startTarget starts the services, waits until they are healthy, and looks whether the application answers.
+// startTarget starts the services, waits until they are healthy, and looks whether the application answers. A service
+// that ends by itself is not waited for.
 func (a *App) startTarget(ctx context.Context, engine *process.Engine, prober *chaos.Prober) error {
+	hctx, cancel := context.WithTimeout(ctx, a.cfg.Limits.Recovery)
+	defer cancel()
+	events := engine.Events(hctx)
 	if err := engine.StartAll(ctx); err != nil {
 		return err
 	}
-	hctx, cancel := context.WithTimeout(ctx, a.cfg.Limits.Recovery)
-	defer cancel()
+	go func() {
+		for e := range events { // closed when hctx ends
+			if e.Kind == "die" && !e.Ours {
+				cancel()
+			}
+		}
+	}()
 	if _, err := prober.Await(hctx, engine, nil); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("the target did not come up within %s: %w — fix: start it by hand with the same command, and see what it says", a.cfg.Limits.Recovery, err)
+		why := "a service ended by itself"
+		if errors.Is(hctx.Err(), context.DeadlineExceeded) {
+			why = "not within " + a.cfg.Limits.Recovery.String()
+		}
+		return fmt.Errorf("the target did not come up, %s: %w\n — fix: start it by hand with the same command, and see what it says", why, err)
 	}
 	return reachable(ctx, a.cfg.Target.URL)
 }

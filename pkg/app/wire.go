@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"go.uber.org/zap"
-
 	"amnesia/pkg/config"
 	"amnesia/pkg/session"
 	"amnesia/pkg/session/browser"
@@ -55,7 +53,6 @@ func (a *App) openPlayersAndViews(driver session.Driver, accounts *accounts) err
 		a.loop.Looks = append(a.loop.Looks, soak.Look{View: opened, Contract: contracts[i], Last: v.Kind == "answer", Timeout: 2*contracts[i].Settle + lookTimeout})
 	}
 	a.loop.Player = player
-	a.log.Info("ready", zap.String("run", a.run), zap.Uint64("seed", a.opts.Seed), zap.String("listen", a.Web), zap.String("driver", driver.Name()))
 	return nil
 }
 

@@ -288,6 +288,11 @@ func (k *checker) shape(sec section) {
 		if len(levels) == 0 && (sec.name == "tell" || len(sec.steps) > 0) {
 			k.fail("", "no step says when it is acknowledged — fix: end it with an acknowledged step")
 		}
+	case "login":
+		// Else the next step races the login, and is sent back to the login page.
+		if n := len(sec.steps); n > 0 && (sec.steps[n-1].Click != "" || sec.steps[n-1].Press != nil) {
+			k.fail("", "no step says how the user sees that it worked — fix: end it with an expect step, such as {url: \"**/chat\"}")
+		}
 	case "recall", "ask":
 		if !read && len(sec.steps) > 0 {
 			k.fail("", "it reads nothing — fix: end it with a read step")

@@ -57,6 +57,7 @@ func TestCompileAGoodScript(t *testing.T) {
 func TestCompileFindsEveryMistake(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{`"{{.User}}"}}, {request`, `"{{.Usr}}"}}, {request`, "login step 2: "},
+		{`capture: {token: $.token}}}]`, `capture: {token: $.token}}}, {click: "#in"}]`, "login: no step says how the user sees that it worked"},
 		{`"{{.User}}"}}, {request`, `"{{.User"}}, {request`, "login step 2: the template"},
 		{`"{{.User}}"}}, {request`, `"{{.Memory}}"}}, {request`, `login step 2: `},
 		{`Captured.token`, `Captured.tokem`, "tell step 1: "},

@@ -81,7 +81,7 @@ func play(t *testing.T, h *hands, script string, opts session.Options) *session.
 }
 
 const simple = `
-login: [{goto: /login}, {click: "#in"}]
+login: [{goto: /login}, {click: "#in"}, {expect: {selector: "#hello"}}]
 tell: [{fill: {selector: "#m", text: "{{.Memory}}"}}, {click: "#send"}, {acknowledged: {level: shown, selector: .a}}, {acknowledged: {selector: .b}}, {rejected: {selector: .bad}}]
 recall: [{goto: /chat}, {read: {selector: .m}}, {read: {selector: .a, role: assistant}}]
 ask: [{goto: /chat}, {fill: {selector: "#m", text: "{{.Question}}"}}, {click: "#send"}, {read: {selector: .a, role: assistant}}]

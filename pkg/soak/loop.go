@@ -250,7 +250,9 @@ func (l *Loop) fire(ctx context.Context, t *trigger, armed *chaos.Armed, traffic
 	r, err := armed.Fire(ctx, due)
 	fields := []zap.Field{zap.Int64("injection", t.inj.ID), zap.String("kind", t.inj.Kind), zap.Strings("services", chaos.Hit(t.inj)),
 		zap.String("outcome", string(r.Outcome)), zap.Duration("recovery", r.Recovery)}
-	if err != nil {
+	if ctx.Err() != nil {
+		l.Log.Info("an injection was cut short and undone: the daemon was told to stop", fields...)
+	} else if err != nil {
 		l.Log.Error("an injection did not go as planned", append(fields, zap.Error(err))...)
 	} else {
 		l.Log.Info("injected", fields...)

@@ -134,16 +134,23 @@ func allGone(t *testing.T, all []process) time.Duration {
 	}
 }
 
-// parent gives the process above one.
-func parent(t *testing.T, pid int) int {
+// driver gives the process of Playwright's driver above the browser: it may have started the browser through a script.
+func driver(t *testing.T, browser int) int {
 	t.Helper()
-	fields, ok := stat(fmt.Sprintf("/proc/%d/stat", pid))
-	if !ok {
-		t.Fatalf("no process %d", pid)
+	for pid := browser; pid > 1; {
+		fields, ok := stat(fmt.Sprintf("/proc/%d/stat", pid))
+		if !ok {
+			break
+		}
+		up, err := strconv.Atoi(fields[1])
+		must(t, err)
+		if command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", up)); err == nil && strings.Contains(string(command), "run-driver") {
+			return up
+		}
+		pid = up
 	}
-	up, err := strconv.Atoi(fields[1])
-	must(t, err)
-	return up
+	t.Fatalf("no driver above process %d", browser)
+	return 0
 }
 
 func TestDeaths(t *testing.T) {
@@ -151,7 +158,7 @@ func TestDeaths(t *testing.T) {
 	srv := site(t, map[string]string{"/": `<p>here</p>`}, nil)
 	d := start(t, srv.URL, func(c *browser.Config) { c.MaxContexts = 2 })
 	chromium := d.Stats().Browser
-	node := parent(t, chromium)
+	node := driver(t, chromium)
 
 	// Each death is found by a surface that waits, except the last: that one only the next Open can find.
 	for _, death := range []struct {
@@ -197,7 +204,7 @@ func TestDeaths(t *testing.T) {
 		}
 		t.Logf("%s killed: its %d processes are gone after %v", death.victim, len(below), allGone(t, below))
 		chromium = d.Stats().Browser
-		node = parent(t, chromium)
+		node = driver(t, chromium)
 	}
 	if s := d.Stats(); s.Open != 0 || s.Opened != 6 {
 		t.Errorf("%+v", s)

@@ -127,6 +127,10 @@ func (s *surface) mark() {
 	s.net.begin(s.acted)
 }
 
+// addressChanges is how often a Goto starts over because the machine's addresses changed: Chromium then gives up what is
+// under way, and every container that starts or ends on the same machine changes them.
+const addressChanges = 5
+
 func (s *surface) Goto(ctx context.Context, url string) error {
 	doing := "goto " + url
 	err := s.act(ctx, doing, func(timeout *float64) error {
@@ -136,6 +140,12 @@ func (s *surface) Goto(ctx context.Context, url string) error {
 			}
 		}
 		_, err := s.page.Goto(url, playwright.PageGotoOptions{Timeout: timeout, WaitUntil: playwright.WaitUntilStateLoad})
+		for range addressChanges {
+			if err == nil || !strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") {
+				break
+			}
+			_, err = s.page.Goto(url, playwright.PageGotoOptions{Timeout: timeout, WaitUntil: playwright.WaitUntilStateLoad})
+		}
 		if err != nil && strings.Contains(err.Error(), "interrupted by another navigation") {
 			// The page sent the user on before it had loaded.
 			err = s.page.WaitForLoadState(playwright.PageWaitForLoadStateOptions{Timeout: timeout})

@@ -49,7 +49,7 @@ type exchange struct {
 // text is what the response said.
 func (x *exchange) text() string {
 	if x.page != nil {
-		return textContent(x.page.doc)
+		return textContent(x.page.tree())
 	}
 	return string(x.body)
 }
@@ -168,24 +168,23 @@ func (s *surface) start(doing string, o *outgoing) *navigation {
 	return nav
 }
 
-// load parses the response as a page.
+// load makes the response a page.
 func (s *surface) load(x *exchange, fragment string) {
 	u, err := url.Parse(x.url)
-	if err == nil {
-		if u.Fragment == "" {
-			u.Fragment = fragment
-		}
-		var p *page
-		if p, err = parse(u, x.header.Get("Content-Type"), x.body); err == nil {
-			p.status, p.began, p.ended = x.status, x.began, x.ended
-			x.page = p
-			if isHTML(x.header.Get("Content-Type"), x.body) {
-				x.body = nil
-			}
-			return
-		}
+	if err != nil {
+		x.err = err
+		return
 	}
-	x.err = err
+	if u.Fragment == "" {
+		u.Fragment = fragment
+	}
+	kind := x.header.Get("Content-Type")
+	p := newPage(u, kind, x.body)
+	p.status, p.began, p.ended = x.status, x.began, x.ended
+	x.page = p
+	if isHTML(kind, x.body) {
+		x.body = nil
+	}
 }
 
 // failure makes of whatever went wrong an error that says whose it is.

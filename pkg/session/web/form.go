@@ -35,7 +35,7 @@ func (p *page) form(n *html.Node) *html.Node {
 
 // controls gives the controls of a form, in the order of the document.
 func (p *page) controls(form *html.Node) (out []*html.Node) {
-	walk(p.doc, func(n *html.Node) bool {
+	walk(p.tree(), func(n *html.Node) bool {
 		switch n.DataAtom {
 		case atom.Input, atom.Button, atom.Select, atom.Textarea:
 			if p.form(n) == form {

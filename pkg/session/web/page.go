@@ -14,11 +14,15 @@ import (
 	"amnesia/pkg/memory"
 )
 
-// page is one loaded document. Every document is a tree: what is no HTML stands in a <pre>, as browsers show it.
+// page is one loaded document. It is read when something on it is first asked for: of many pages a script only wants
+// the address. Every document is a tree: what is no HTML stands in a <pre>, as browsers show it.
 type page struct {
 	url    *url.URL
-	base   *url.URL // what addresses on it are relative to
+	base   *url.URL // what addresses on it are relative to; known once it has been read
+	kind   string   // the content type that came with it
+	body   []byte   // nil once it has been read
 	doc    *html.Node
+	bad    error // why it could not be read
 	status int
 	began  memory.Instant
 	ended  memory.Instant
@@ -26,32 +30,45 @@ type page struct {
 	ids    map[string]*html.Node // made when first asked for
 }
 
+func newPage(u *url.URL, contentType string, body []byte) *page {
+	return &page{url: u, base: u, kind: contentType, body: body, typed: map[*html.Node]string{}}
+}
+
+// tree gives the document. One that cannot be read is empty, and find says why.
+func (p *page) tree() *html.Node {
+	if p.doc == nil {
+		p.doc, p.bad = parse(p.kind, p.body)
+		p.body = nil
+		if b := first(p.doc, func(n *html.Node) bool { return n.DataAtom == atom.Base && has(n, "href") }); b != nil {
+			if base, err := p.url.Parse(attr(b, "href")); err == nil {
+				p.base = base
+			}
+		}
+	}
+	return p.doc
+}
+
 // parse reads a document. A body that claims no type is taken for HTML when it looks like it.
-func parse(u *url.URL, contentType string, body []byte) (*page, error) {
-	p := &page{url: u, base: u, typed: map[*html.Node]string{}}
+func parse(contentType string, body []byte) (*html.Node, error) {
+	empty := &html.Node{Type: html.DocumentNode}
 	if !isHTML(contentType, body) {
 		pre := &html.Node{Type: html.ElementNode, Data: "pre", DataAtom: atom.Pre}
 		pre.AppendChild(&html.Node{Type: html.TextNode, Data: string(body)})
 		b := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
 		b.AppendChild(pre)
-		p.doc = &html.Node{Type: html.DocumentNode}
-		p.doc.AppendChild(b)
-		return p, nil
+		empty.AppendChild(b)
+		return empty, nil
 	}
 	r, err := charset.NewReader(bytes.NewReader(body), contentType)
-	if err == nil {
-		// Without scripting, the contents of <noscript> are elements like any others.
-		p.doc, err = html.ParseWithOptions(r, html.ParseOptionEnableScripting(false))
-	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the page: %w", err)
+		return empty, fmt.Errorf("reading the page: %w", err)
 	}
-	if b := first(p.doc, func(n *html.Node) bool { return n.DataAtom == atom.Base && has(n, "href") }); b != nil {
-		if base, err := u.Parse(attr(b, "href")); err == nil {
-			p.base = base
-		}
+	// Without scripting, the contents of <noscript> are elements like any others.
+	doc, err := html.ParseWithOptions(r, html.ParseOptionEnableScripting(false))
+	if err != nil {
+		return empty, fmt.Errorf("reading the page: %w", err)
 	}
-	return p, nil
+	return doc, nil
 }
 
 func isHTML(contentType string, body []byte) bool {
@@ -71,14 +88,14 @@ func (p *page) find(selector string) ([]*html.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.all(p), nil
+	return s.all(p), p.bad
 }
 
 // byID gives the element with that id.
 func (p *page) byID(id string) *html.Node {
 	if p.ids == nil {
 		p.ids = map[string]*html.Node{}
-		walk(p.doc, func(n *html.Node) bool {
+		walk(p.tree(), func(n *html.Node) bool {
 			if id := attr(n, "id"); id != "" && p.ids[id] == nil {
 				p.ids[id] = n
 			}
@@ -91,7 +108,7 @@ func (p *page) byID(id string) *html.Node {
 // seen is what a person reads on the page.
 func (p *page) seen() string {
 	var b strings.Builder
-	walk(p.doc, func(n *html.Node) bool {
+	walk(p.tree(), func(n *html.Node) bool {
 		if n.Type == html.ElementNode && !shown(n) {
 			return false
 		}

@@ -245,7 +245,7 @@ func (p *page) label(n *html.Node) string {
 	var texts []string
 	id := attr(n, "id")
 	around := ancestor(n, atom.Label)
-	walk(p.doc, func(l *html.Node) bool {
+	walk(p.tree(), func(l *html.Node) bool {
 		if l.DataAtom == atom.Label && (l == around && !has(l, "for") || id != "" && attr(l, "for") == id) {
 			var b strings.Builder
 			walk(l, func(c *html.Node) bool {

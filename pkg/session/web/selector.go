@@ -139,7 +139,7 @@ func matching(ok func(*page, *html.Node) bool) part {
 }
 
 func (s selector) all(p *page) []*html.Node {
-	nodes := []*html.Node{p.doc}
+	nodes := []*html.Node{p.tree()}
 	for _, part := range s {
 		if nodes = part(p, nodes); len(nodes) == 0 {
 			return nil

@@ -358,7 +358,7 @@ func (s *surface) Evidence(_ context.Context, name string) []string {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "<!-- %s, status %d -->\n", strings.ReplaceAll(s.page.url.Redacted(), "--", "- -"), s.page.status)
-	if html.Render(&b, s.page.doc) != nil {
+	if html.Render(&b, s.page.tree()) != nil {
 		return nil
 	}
 	file := filepath.Join(s.d.cfg.Evidence, fmt.Sprintf("%s-%s.html", filepath.Base(name), time.Unix(0, s.d.cfg.Clock.Now().Wall).UTC().Format("20060102T150405.000000")))
