@@ -44,6 +44,7 @@ const (
 	leastAPI = "1.41" // Engine 20.10
 
 	answerWait = 10 * time.Second // for the engine to answer at all
+	changeWait = time.Minute      // for one change of a container: an engine that hangs must not hang us
 	lookWait   = 20 * time.Millisecond
 	tailLines  = 20       // of each container
 	maxLine    = 64 << 10 // bytes kept of one line
@@ -245,14 +246,17 @@ func (e *Engine) service(name string) (*service, error) {
 	return nil, fmt.Errorf("no service %q in this engine", name)
 }
 
-// change runs do on every container of the service at once, while nothing else changes the service.
-func (e *Engine) change(ctx context.Context, name, doing string, do func(ctx context.Context, c target) error) error {
+// change runs do on every container of the service at once, while nothing else changes the service, and for so long at
+// most.
+func (e *Engine) change(ctx context.Context, name, doing string, most time.Duration, do func(ctx context.Context, c target) error) error {
 	s, err := e.service(name)
 	if err != nil {
 		return err
 	}
 	s.op.Lock()
 	defer s.op.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
 	list, err := e.containers(ctx, name)
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", name, doing, err)

@@ -89,10 +89,7 @@ func (r *readers) read(ctx context.Context, service, id string, since time.Time,
 			if !since.IsZero() {
 				opts.Since = stamp(since)
 			}
-			var mu sync.Mutex // standard output and standard error come from one goroutine, but the end flushes both
 			err = r.e.readLogs(ctx, c, opts, func(text string) {
-				mu.Lock()
-				defer mu.Unlock()
 				stamped, rest, _ := strings.Cut(text, " ")
 				at, err := time.Parse(time.RFC3339Nano, stamped)
 				if err != nil {

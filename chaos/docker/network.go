@@ -105,7 +105,7 @@ func (e *Engine) Recall(undo json.RawMessage) error {
 // Cut takes every container of the service out of all its networks, and returns when the engine shows none. Published
 // ports stop to answer too.
 func (e *Engine) Cut(ctx context.Context, name string) error {
-	return e.change(ctx, name, "cutting off", func(ctx context.Context, c target) error {
+	return e.change(ctx, name, "cutting off", changeWait, func(ctx context.Context, c target) error {
 		if err := errors.Join(cuttable(c), e.sharers(ctx, c)); err != nil {
 			return err
 		}
@@ -134,6 +134,8 @@ func (e *Engine) Join(ctx context.Context, name string) error {
 	}
 	s.op.Lock()
 	defer s.op.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, changeWait)
+	defer cancel()
 	var errs []error
 	for id, was := range e.cutOff(name) {
 		if err := e.join(ctx, id, was); err != nil {

@@ -23,17 +23,10 @@ const undoWait = 20 * time.Second
 // The address and the host name that the engine drew are drawn again. A hardware address that was set for one network
 // (API 1.44) is lost: the engine does not tell it from one that it drew.
 func (e *Engine) Recreate(ctx context.Context, name string) error {
-	s, err := e.service(name)
-	if err != nil {
-		return err
-	}
-	s.op.Lock()
-	err = e.settle(ctx, name)
-	s.op.Unlock()
-	if err != nil {
+	if err := e.settle(ctx, name); err != nil {
 		return fmt.Errorf("%s: ending a recreate that was cut short: %w", name, e.plain(err))
 	}
-	return e.change(ctx, name, "recreating", func(ctx context.Context, c target) error {
+	return e.change(ctx, name, "recreating", changeWait, func(ctx context.Context, c target) error {
 		if c.State.Running {
 			return errors.New("it is running")
 		}
@@ -43,8 +36,16 @@ func (e *Engine) Recreate(ctx context.Context, name string) error {
 
 // settle ends what a recreate that was cut short has left: the new container stays if it has ever started, and else the
 // old one gets its name back.
-func (e *Engine) settle(ctx context.Context, service string) error {
-	list, err := e.containers(ctx, service)
+func (e *Engine) settle(ctx context.Context, name string) error {
+	s, err := e.service(name)
+	if err != nil {
+		return err
+	}
+	s.op.Lock()
+	defer s.op.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, changeWait)
+	defer cancel()
+	list, err := e.containers(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -52,8 +53,8 @@ func (e *Engine) settle(ctx context.Context, service string) error {
 		if !old.replaced() {
 			continue
 		}
-		name := strings.TrimSuffix(old.name(), replacedSuffix)
-		i := slices.IndexFunc(list, func(c target) bool { return c.name() == name })
+		own := strings.TrimSuffix(old.name(), replacedSuffix)
+		i := slices.IndexFunc(list, func(c target) bool { return c.name() == own })
 		if i >= 0 && everStarted(list[i]) {
 			if err := e.remove(ctx, old.ID); err != nil {
 				return err
@@ -65,8 +66,8 @@ func (e *Engine) settle(ctx context.Context, service string) error {
 				return err
 			}
 		}
-		if err := e.cli.ContainerRename(ctx, old.ID, name); err != nil {
-			return fmt.Errorf("giving container %s its name %s back: %w", old.short(), name, err)
+		if err := e.cli.ContainerRename(ctx, old.ID, own); err != nil {
+			return fmt.Errorf("giving container %s its name %s back: %w", old.short(), own, err)
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (e *Engine) Wipeable(ctx context.Context, name, vol string) error {
 // with its container, a volume is looked at by the helper that emptied it, and a writable layer is one of a new container,
 // which is started at once so that the old one can go.
 func (e *Engine) Empty(ctx context.Context, name, vol string) error {
-	return e.change(ctx, name, "emptying "+vol+" of", func(ctx context.Context, c target) error {
+	return e.change(ctx, name, "emptying "+vol+" of", changeWait, func(ctx context.Context, c target) error {
 		if c.State.Running {
 			return errors.New("it is running")
 		}
