@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// rounds of PBKDF2. Few, because a soak logs in all day and these are the passwords of made-up users; an app for people
-// needs many more.
-const rounds = 2000
+// rounds of PBKDF2. Few, because a soak logs in all day, for every look at a page, and these are the passwords of made-up
+// users; an app for people needs a thousand times as many.
+const rounds = 200
 
 // sessionLife is how long a login lasts.
 const sessionLife = 30 * 24 * time.Hour
@@ -39,7 +39,7 @@ func openAccounts(ctx context.Context, db *database, now func() time.Time) (*acc
 		if _, err := rand.Read(fresh); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO setting (name, value) VALUES ('session_key', ?)`, fresh); err != nil {
+		if _, err := tx.ExecContext(ctx, db.bind(`INSERT INTO setting (name, value) VALUES ('session_key', ?) ON CONFLICT DO NOTHING`), fresh); err != nil {
 			return err
 		}
 		return tx.QueryRowContext(ctx, `SELECT value FROM setting WHERE name = 'session_key'`).Scan(&a.key)
@@ -70,7 +70,7 @@ func (a *accounts) signIn(ctx context.Context, name, password string) error {
 }
 
 func (a *accounts) find(ctx context.Context, name string) (salt, hash []byte, err error) {
-	err = a.db.sql.QueryRowContext(ctx, `SELECT salt, hash FROM account WHERE name = ?`, name).Scan(&salt, &hash)
+	err = a.db.sql.QueryRowContext(ctx, a.db.bind(`SELECT salt, hash FROM account WHERE name = ?`), name).Scan(&salt, &hash)
 	return salt, hash, err
 }
 
@@ -84,7 +84,7 @@ func (a *accounts) signUp(ctx context.Context, name, password string) (salt, has
 		return nil, nil, err
 	}
 	err = a.db.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO account (name, salt, hash) VALUES (?, ?, ?)`, name, salt, hash)
+		_, err := tx.ExecContext(ctx, a.db.bind(`INSERT INTO account (name, salt, hash) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`), name, salt, hash)
 		return err
 	})
 	if err != nil {

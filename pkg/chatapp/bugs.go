@@ -30,6 +30,9 @@ const (
 	Leak Bug = "leak"
 	// LocalEcho lets the page draw its history from the browser's storage, while the stores are written as in AckEarly.
 	LocalEcho Bug = "local-echo"
+	// RetryDup gives a store one retryPatience to save, and then saves once more under a new id. A store that was only
+	// slow has the memory twice.
+	RetryDup Bug = "retry-dup"
 	// SlowIndex (a control) shows a memory only Config.IndexDelay after it was stored.
 	SlowIndex Bug = "slow-index"
 	// StaleCache shows the history out of a cache that is filled at the first start and by what this process saves, and
@@ -37,6 +40,12 @@ const (
 	StaleCache Bug = "stale-cache"
 	// SwallowedError drops the error of a store that could not save, and answers "Saved".
 	SwallowedError Bug = "swallowed-error"
+	// TTLLong lets the lists in Redis live a thousand times as long as they should.
+	TTLLong Bug = "ttl-long"
+	// TTLNone lets them live for ever.
+	TTLNone Bug = "ttl-none"
+	// TTLShort counts the life of a list from its first memory: the later ones expire too early.
+	TTLShort Bug = "ttl-short"
 	// UIField lets the page show a wrong, empty field of each stored utterance.
 	UIField Bug = "ui-field"
 	// Unsynced (a control) never calls fsync. A killed process loses nothing by it: the page cache survives.
@@ -48,7 +57,7 @@ const (
 // KnownBugs lists every bug, sorted.
 func KnownBugs() []Bug {
 	return []Bug{AckEarly, Buffered, CounterID, DualWriteGap, EphemeralClient, EphemeralVolume, GhostDelete, Leak,
-		LocalEcho, SlowIndex, StaleCache, SwallowedError, UIField, Unsynced, WipeScope}
+		LocalEcho, RetryDup, SlowIndex, StaleCache, SwallowedError, TTLLong, TTLNone, TTLShort, UIField, Unsynced, WipeScope}
 }
 
 // Bugs is the set of bugs that are planted; nil is the healthy app.

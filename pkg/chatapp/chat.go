@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +17,11 @@ import (
 // pageSize is how many exchanges one page of the history holds: twice as many messages.
 const pageSize = 50
 
-// storeTimeout bounds all that the stores do for one message.
-const storeTimeout = 5 * time.Second
+// storeTimeout bounds all that the stores do for one message, undoTimeout what is done about it when that failed.
+const (
+	storeTimeout = 5 * time.Second
+	undoTimeout  = 2 * time.Second
+)
 
 // exchange is what a user said and what the app answered.
 type exchange struct {
@@ -38,7 +38,8 @@ type chat struct {
 	database *database
 	vectors  Store   // as it is read: nil when it is no home
 	homes    []Store // in the order in which they are written; the first is what the history is read from
-	recent   *shortTerm
+	recent   shortTerm
+	cache    Store // what recent lies in: nil when that is the process
 	queue    *queue
 	started  time.Time
 
@@ -52,70 +53,11 @@ func openChat(ctx context.Context, cfg Config, log *truth.Log) (*chat, error) {
 			cfg.Log.Error("the truth log has a hole", zap.Error(err))
 		}
 	}
-	c := &chat{cfg: cfg, log: cfg.Log, record: record, recent: newShortTerm(record), queue: newQueue(), started: cfg.Now()}
+	c := &chat{cfg: cfg, log: cfg.Log, record: record, queue: newQueue(), started: cfg.Now()}
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
-}
-
-// open opens the stores with the bugs that are planted in them, and mends what a crash left.
-func (c *chat) open(ctx context.Context) (err error) {
-	cfg, synced := c.cfg, !c.cfg.Bugs[Unsynced]
-	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
-		return fmt.Errorf("making the data directory: %w — fix: set CHATAPP_DATA to a directory that can be written", err)
-	}
-	if c.database, err = openDatabase(ctx, cfg.Data, synced); err != nil {
-		return err
-	}
-	var durable []Store
-	for _, home := range cfg.Homes {
-		var store Store = c.database
-		if home == VectorStore {
-			options := vectorOptions{dir: filepath.Join(cfg.Data, "vectors"), synced: synced, counter: cfg.Bugs[CounterID]}
-			if cfg.Bugs[EphemeralVolume] {
-				options.dir = filepath.Join(cfg.Scratch, "vectors")
-			}
-			if cfg.Bugs[EphemeralClient] {
-				options.dir = ""
-			}
-			if store, err = openVectors(options); err != nil {
-				return err
-			}
-		}
-		witness := witnessed{store, c.record}
-		durable = append(durable, witness)
-		c.homes = append(c.homes, c.plantIn(witness))
-		if home == VectorStore {
-			c.vectors = c.homes[len(c.homes)-1]
-		}
-		if err = witness.holds(ctx); err != nil {
-			return err
-		}
-	}
-	if cfg.Bugs[StaleCache] {
-		if c.homes[0], err = openStale(ctx, c.homes[0], filepath.Join(cfg.Scratch, "history.json")); err != nil {
-			return err
-		}
-	}
-	// A healthy app mends what a crash left; with these bugs nobody thought of it.
-	if len(durable) == 2 && !cfg.Bugs.any(CounterID, DualWriteGap, EphemeralClient, EphemeralVolume, GhostDelete, SwallowedError) {
-		if err = reconcile(ctx, durable[0], durable[1]); err != nil {
-			return fmt.Errorf("building the vector memory again: %w", err)
-		}
-	}
-	return nil
-}
-
-// plantIn wraps a store in the bugs that lie between the app and it.
-func (c *chat) plantIn(s Store) Store {
-	if c.cfg.Bugs[Buffered] {
-		s = &buffered{Store: s}
-	}
-	if c.cfg.Bugs[SlowIndex] {
-		s = delayed{Store: s, delay: c.cfg.IndexDelay, now: c.cfg.Now}
-	}
-	return s
 }
 
 // close writes what is queued or buffered.
@@ -124,6 +66,9 @@ func (c *chat) close() error {
 	var errs []error
 	for _, s := range slices.Backward(c.homes) {
 		errs = append(errs, s.Close())
+	}
+	if c.cache != nil {
+		errs = append(errs, c.cache.Close())
 	}
 	if c.database != nil {
 		errs = append(errs, c.database.Close()) // also when it is no home; closing twice does nothing
@@ -150,7 +95,7 @@ func (c *chat) say(ctx context.Context, user, text string) (exchange, error) {
 	if err := c.remember(ctx, m); err != nil {
 		return exchange{}, err
 	}
-	c.recent.add(m)
+	c.recent.add(ctx, m)
 	c.log.Info("memory saved", zap.String("user", user), zap.String("id", m.ID))
 	c.witness(truth.Acknowledged, m)
 	return exchangeOf(m), nil
@@ -196,7 +141,7 @@ func (c *chat) remember(ctx context.Context, m Memory) error {
 		if err := c.save(ctx, m, c.homes[0]); err != nil {
 			return err
 		}
-		c.later(m, now.Add(c.cfg.Drain), c.homes[1])
+		c.later(m, now.Add(c.cfg.Drain), c.homes[1:]...)
 	default:
 		if err := c.save(ctx, m, c.homes...); err != nil {
 			return err
@@ -226,25 +171,35 @@ func (c *chat) save(ctx context.Context, m Memory, homes ...Store) error {
 		}
 		c.log.Error("memory not saved", zap.String("store", home.Name()), zap.String("user", m.User),
 			zap.String("id", m.ID), zap.String("text", m.Text), zap.Error(err))
-		for _, done := range homes[:i] {
-			if _, undo := done.Delete(ctx, m.ID); undo != nil {
-				err = errors.Join(err, undo)
-			}
-		}
-		return err
+		return errors.Join(err, undo(ctx, m, homes[:i+1]))
 	}
 	return nil
 }
 
+// undo takes back what save has done, also when its time is up: a store that did not answer may have saved all the same.
+func undo(ctx context.Context, m Memory, homes []Store) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	var errs []error
+	for _, home := range homes {
+		_, err := home.Delete(ctx, m)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // recall answers a question out of the user's memories.
 func (c *chat) recall(ctx context.Context, user, question string) (string, error) {
-	home := c.homes[len(c.homes)-1] // the vector memory, if there is one
+	home := c.homes[0]
+	if c.vectors != nil {
+		home = c.vectors
+	}
 	ms, err := home.Find(ctx, Query{User: c.reader(user), Like: question, Limit: 3})
 	if err != nil {
 		return "", err
 	}
 	if len(ms) == 0 {
-		last, ok := c.recent.last(user)
+		last, ok := c.recent.last(ctx, user)
 		if !ok {
 			return "I do not know: you have told me nothing about that.", nil
 		}
@@ -315,7 +270,7 @@ func (c *chat) forget(ctx context.Context, q Query) ([]string, error) {
 	}
 	// The database goes first: reconcile ends what a kill between the two leaves.
 	for _, home := range c.homes {
-		if _, err := home.Delete(ctx, idsOf(doomed)...); err != nil {
+		if _, err := home.Delete(ctx, doomed...); err != nil {
 			return nil, err
 		}
 	}
@@ -324,7 +279,7 @@ func (c *chat) forget(ctx context.Context, q Query) ([]string, error) {
 		return nil, err
 	}
 	for _, m := range ms {
-		c.recent.remove(m)
+		c.recent.remove(ctx, m)
 		c.witness(truth.Deleted, m)
 	}
 	return append(idsOf(ms), asked...), nil

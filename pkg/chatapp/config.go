@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 )
 
@@ -15,7 +18,8 @@ import (
 const (
 	DatabaseStore  = "database"
 	VectorStore    = "vectors"
-	ShortTermStore = "short_term" // always a cache, never a home
+	ShortTermStore = "short_term" // in the process: always a cache, never a home
+	RedisStore     = "redis"      // a cache in the place of ShortTermStore, or a home
 )
 
 // Config is all that an App is told. The zero value of an optional field means its default.
@@ -26,6 +30,10 @@ type Config struct {
 	Bugs       Bugs          // default: none
 	Truth      string        // file of the truth log; empty: none is written
 	Homes      []string      // the stores that hold memories; default: database and vectors
+	Redis      string        // URL of a Redis server; empty: short-term memory is in the process
+	RedisTTL   time.Duration // how long a user's list lives in Redis after its last write; default 30m
+	Postgres   string        // DSN of a PostgreSQL database; empty: the database is a file in Data
+	Chroma     string        // URL of a Chroma server; empty: the vector memory is a file in Data
 	Drain      time.Duration // the delay of late writes (AckEarly, DualWriteGap, GhostDelete, LocalEcho); default 250ms
 	IndexDelay time.Duration // SlowIndex; default 1.5s
 	Log        *zap.Logger   // default: none
@@ -38,6 +46,9 @@ func (c Config) withDefaults() Config {
 	}
 	if len(c.Homes) == 0 {
 		c.Homes = []string{DatabaseStore, VectorStore}
+	}
+	if c.RedisTTL == 0 {
+		c.RedisTTL = 30 * time.Minute
 	}
 	if c.Drain == 0 {
 		c.Drain = 250 * time.Millisecond
@@ -59,8 +70,8 @@ type ConfigError struct{ Problems []string }
 
 func (e *ConfigError) Error() string { return strings.Join(e.Problems, "\n") }
 
-// ConfigFromEnv reads the variables CHATAPP_ADDR, _DATA, _SCRATCH, _BUGS, _TRUTH, _HOMES, _DRAIN and _INDEX_DELAY, which
-// stand for the fields of Config. The error is a *ConfigError with every problem at once.
+// ConfigFromEnv reads the variables CHATAPP_ADDR, _DATA, _SCRATCH, _BUGS, _TRUTH, _HOMES, _DRAIN, _INDEX_DELAY,
+// _REDIS_URL, _REDIS_TTL, _POSTGRES_DSN and _CHROMA_URL, which stand for the fields of Config. The error is a *ConfigError with every problem at once.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	var problems []string
 	check := func(name string, err error) {
@@ -69,10 +80,13 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 		}
 	}
 	cfg := Config{
-		Addr:    getenv("CHATAPP_ADDR"),
-		Data:    getenv("CHATAPP_DATA"),
-		Scratch: getenv("CHATAPP_SCRATCH"),
-		Truth:   getenv("CHATAPP_TRUTH"),
+		Addr:     getenv("CHATAPP_ADDR"),
+		Data:     getenv("CHATAPP_DATA"),
+		Scratch:  getenv("CHATAPP_SCRATCH"),
+		Truth:    getenv("CHATAPP_TRUTH"),
+		Redis:    getenv("CHATAPP_REDIS_URL"),
+		Postgres: getenv("CHATAPP_POSTGRES_DSN"),
+		Chroma:   getenv("CHATAPP_CHROMA_URL"),
 	}
 	if cfg.Addr != "" {
 		_, _, err := net.SplitHostPort(cfg.Addr)
@@ -99,31 +113,69 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	check("CHATAPP_DRAIN", err)
 	cfg.IndexDelay, err = parseDelay(getenv("CHATAPP_INDEX_DELAY"))
 	check("CHATAPP_INDEX_DELAY", err)
+	cfg.RedisTTL, err = parseDelay(getenv("CHATAPP_REDIS_TTL"))
+	check("CHATAPP_REDIS_TTL", err)
+	cfg.checkAddresses(check)
 	cfg = cfg.withDefaults()
-	if cfg.Bugs[DualWriteGap] && len(cfg.Homes) < 2 {
-		check("CHATAPP_HOMES", fmt.Errorf("%s needs two homes — fix: give database,vectors", DualWriteGap))
-	}
-	for _, bug := range []Bug{CounterID, EphemeralClient, EphemeralVolume} {
-		if cfg.Bugs[bug] && !slices.Contains(cfg.Homes, VectorStore) {
-			check("CHATAPP_HOMES", fmt.Errorf("%s is a bug of the vector memory — fix: add vectors", bug))
-		}
-	}
+	cfg.checkFit(check)
 	if len(problems) > 0 {
 		return Config{}, &ConfigError{problems}
 	}
 	return cfg, nil
 }
 
+// checkAddresses reports the addresses of stores that are none. It repeats no part of them: they hold passwords.
+func (c Config) checkAddresses(check func(name string, err error)) {
+	if _, err := redis.ParseURL(c.Redis); c.Redis != "" && err != nil {
+		check("CHATAPP_REDIS_URL", errors.New("no address of Redis — fix: give one such as redis://127.0.0.1:6379/0"))
+	}
+	if _, err := pgx.ParseConfig(c.Postgres); c.Postgres != "" && err != nil {
+		check("CHATAPP_POSTGRES_DSN", errors.New("no address of PostgreSQL — fix: give one such as postgres://user:password@127.0.0.1:5432/chat"))
+	}
+	if u, err := url.Parse(c.Chroma); c.Chroma != "" && (err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
+		check("CHATAPP_CHROMA_URL", errors.New("no address of Chroma — fix: give one such as http://127.0.0.1:8000"))
+	}
+}
+
+// checkFit reports homes and bugs that want what is not there.
+func (c Config) checkFit(check func(name string, err error)) {
+	if slices.Contains(c.Homes, RedisStore) && c.Redis == "" {
+		check("CHATAPP_HOMES", errors.New("redis is a server — fix: set CHATAPP_REDIS_URL too, or leave redis out"))
+	}
+	if c.Bugs[DualWriteGap] && len(c.Homes) < 2 {
+		check("CHATAPP_HOMES", fmt.Errorf("%s needs two homes — fix: give database,vectors", DualWriteGap))
+	}
+	for _, bug := range []Bug{CounterID, EphemeralClient, EphemeralVolume} {
+		if c.Bugs[bug] && !slices.Contains(c.Homes, VectorStore) {
+			check("CHATAPP_HOMES", fmt.Errorf("%s is a bug of the vector memory — fix: add vectors", bug))
+		}
+	}
+	for _, bug := range []Bug{TTLLong, TTLNone, TTLShort} {
+		if c.Bugs[bug] && c.Redis == "" {
+			check("CHATAPP_REDIS_URL", fmt.Errorf("%s is a bug of the lists in Redis — fix: name a server", bug))
+		}
+	}
+	if c.Bugs[RetryDup] && c.Redis == "" && c.Postgres == "" && c.Chroma == "" {
+		check("CHATAPP_BUGS", fmt.Errorf("%s needs a store that can be late — fix: set CHATAPP_REDIS_URL, CHATAPP_POSTGRES_DSN or CHATAPP_CHROMA_URL", RetryDup))
+	}
+	if c.Bugs[EphemeralVolume] && c.Chroma != "" {
+		check("CHATAPP_BUGS", fmt.Errorf("%s is a bug of the server here — fix: start Chroma without a durable volume", EphemeralVolume))
+	}
+	if c.Bugs[Unsynced] && (c.Postgres != "" || c.Chroma != "") {
+		check("CHATAPP_BUGS", fmt.Errorf("%s is a setting of the server here — fix: start PostgreSQL with fsync=off", Unsynced))
+	}
+}
+
 // parseHomes gives the homes in the order in which they are written: the database first.
 func parseHomes(list string) ([]string, error) {
-	known := []string{DatabaseStore, VectorStore}
+	known := []string{DatabaseStore, VectorStore, RedisStore}
 	names := words(list)
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("%q cannot be the home of a memory — fix: choose from %s", name, strings.Join(known, ", "))
 		}
 	}
-	return slices.DeleteFunc(known, func(name string) bool { return len(names) > 0 && !slices.Contains(names, name) }), nil
+	return slices.DeleteFunc(known, func(name string) bool { return !slices.Contains(names, name) }), nil
 }
 
 func parseDelay(text string) (time.Duration, error) {

@@ -8,15 +8,28 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// schema of chat.db. The table chat_memory is what others may read, in read-only mode, while the app runs; user_id is
-// the account's name. created_at is RFC 3339 in UTC.
-const schema = `
+// dialect is what SQLite and PostgreSQL say differently.
+type dialect struct {
+	name     string
+	schema   string
+	numbered bool   // parameters are $1, $2, … and not ?
+	elements string // a query of the texts in the JSON array that is its parameter
+	position string // the function that says where a text holds another, from 1
+	serial   bool   // one writer at a time waits in the app and not in the database's polling
+}
+
+// sqliteDialect is that of chat.db. The table chat_memory is what others may read, in read-only mode, while the app
+// runs; user_id is the account's name. created_at is RFC 3339 in UTC.
+func sqliteDialect() dialect {
+	return dialect{name: "SQLite", elements: "SELECT value FROM json_each(?)", position: "instr", serial: true, schema: `
 CREATE TABLE IF NOT EXISTS chat_memory (
 	id TEXT PRIMARY KEY, user_id TEXT NOT NULL, content TEXT NOT NULL, summary TEXT NOT NULL, created_at TEXT NOT NULL
 ) WITHOUT ROWID;
@@ -26,12 +39,29 @@ CREATE TABLE IF NOT EXISTS question (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS question_user ON question (user_id, id);
 CREATE TABLE IF NOT EXISTS account (name TEXT PRIMARY KEY, salt BLOB NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;`
+CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;`}
+}
 
-// database is the SQLite file: the home of memories, and of accounts and questions.
+// database is SQLite's file or a PostgreSQL server: the home of memories, and of accounts and questions.
 type database struct {
-	sql     *sql.DB
-	writing sync.Mutex // one writer at a time waits here and not in SQLite's polling
+	sql *sql.DB
+	dialect
+	writing sync.Mutex // held by a writer, where the dialect is serial
+}
+
+// bind writes the parameters of a statement, question marks, as the dialect has them.
+func (d dialect) bind(statement string) string {
+	if !d.numbered {
+		return statement
+	}
+	var out strings.Builder
+	for n, piece := range strings.Split(statement, "?") {
+		if n > 0 {
+			out.WriteString("$" + strconv.Itoa(n))
+		}
+		out.WriteString(piece)
+	}
+	return out.String()
 }
 
 // openDatabase opens or creates chat.db in dir. In WAL mode with synchronous=FULL a commit is on disk when it returns
@@ -51,18 +81,21 @@ func openDatabase(ctx context.Context, dir string, synced bool) (*database, erro
 	}
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(4)
-	if _, err := db.ExecContext(ctx, schema); err != nil {
+	d := &database{sql: db, dialect: sqliteDialect()}
+	if _, err := db.ExecContext(ctx, d.schema); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the database in %s: %w — fix: make CHATAPP_DATA a directory that can be written", dir, err), db.Close())
 	}
-	return &database{sql: db}, nil
+	return d, nil
 }
 
 func (d *database) Name() string { return DatabaseStore }
 
 // write runs fn in a transaction and commits.
 func (d *database) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
-	d.writing.Lock()
-	defer d.writing.Unlock()
+	if d.serial {
+		d.writing.Lock()
+		defer d.writing.Unlock()
+	}
 	tx, err := d.sql.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -77,7 +110,7 @@ func (d *database) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
 func (d *database) Save(ctx context.Context, ms ...Memory) (stored []Memory, err error) {
 	err = d.write(ctx, func(tx *sql.Tx) error {
 		for _, m := range ms {
-			res, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO chat_memory (id, user_id, content, summary, created_at) VALUES (?, ?, ?, ?, ?)`,
+			res, err := tx.ExecContext(ctx, d.bind(`INSERT INTO chat_memory (id, user_id, content, summary, created_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`),
 				m.ID, m.User, m.Text, m.Summary, m.At.UTC().Format(time.RFC3339Nano))
 			if err != nil {
 				return err
@@ -96,13 +129,13 @@ func (d *database) Save(ctx context.Context, ms ...Memory) (stored []Memory, err
 	return stored, nil
 }
 
-func (d *database) Delete(ctx context.Context, ids ...string) (deleted []string, err error) {
-	list, err := json.Marshal(ids)
+func (d *database) Delete(ctx context.Context, ms ...Memory) (deleted []string, err error) {
+	list, err := json.Marshal(idsOf(ms))
 	if err != nil {
 		return nil, err
 	}
 	err = d.write(ctx, func(tx *sql.Tx) error {
-		deleted, err = query(ctx, tx, `DELETE FROM chat_memory WHERE id IN (SELECT value FROM json_each(?)) RETURNING id`, []any{string(list)}, scanID)
+		deleted, err = query(ctx, tx, d.bind(`DELETE FROM chat_memory WHERE id IN (`+d.elements+`) RETURNING id`), []any{string(list)}, scanID)
 		return err
 	})
 	if err != nil {
@@ -136,7 +169,7 @@ func (q Query) newest() (clause string, args []any) {
 
 func (d *database) Find(ctx context.Context, q Query) ([]Memory, error) {
 	clause, args := q.newest()
-	ms, err := query(ctx, d.sql, `SELECT id, user_id, content, summary, created_at FROM chat_memory`+clause, args, func(scan func(...any) error) (m Memory, err error) {
+	ms, err := query(ctx, d.sql, d.bind(`SELECT id, user_id, content, summary, created_at FROM chat_memory`+clause), args, func(scan func(...any) error) (m Memory, err error) {
 		var at string
 		if err := scan(&m.ID, &m.User, &m.Text, &m.Summary, &at); err != nil {
 			return m, err
@@ -183,7 +216,7 @@ func query[T any](ctx context.Context, db querier, text string, args []any, row 
 // ask keeps a question with its answer.
 func (d *database) ask(ctx context.Context, user string, e exchange) error {
 	err := d.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO question (id, user_id, content, answer) VALUES (?, ?, ?, ?)`, e.ID, user, e.Text, e.Answer)
+		_, err := tx.ExecContext(ctx, d.bind(`INSERT INTO question (id, user_id, content, answer) VALUES (?, ?, ?, ?)`), e.ID, user, e.Text, e.Answer)
 		return err
 	})
 	if err != nil {
@@ -195,7 +228,7 @@ func (d *database) ask(ctx context.Context, user string, e exchange) error {
 // questions gives questions, newest first.
 func (d *database) questions(ctx context.Context, q Query) ([]exchange, error) {
 	clause, args := q.newest()
-	es, err := query(ctx, d.sql, `SELECT id, content, answer FROM question`+clause, args, func(scan func(...any) error) (e exchange, err error) {
+	es, err := query(ctx, d.sql, d.bind(`SELECT id, content, answer FROM question`+clause), args, func(scan func(...any) error) (e exchange, err error) {
 		err = scan(&e.ID, &e.Text, &e.Answer)
 		return e, err
 	})
@@ -210,11 +243,11 @@ func (d *database) questions(ctx context.Context, q Query) ([]exchange, error) {
 func (d *database) unask(ctx context.Context, q Query, ms []Memory) (gone []string, err error) {
 	err = d.write(ctx, func(tx *sql.Tx) error {
 		clause, args := q.where()
-		if gone, err = query(ctx, tx, `DELETE FROM question`+clause+` RETURNING id`, args, scanID); err != nil {
+		if gone, err = query(ctx, tx, d.bind(`DELETE FROM question`+clause+` RETURNING id`), args, scanID); err != nil {
 			return err
 		}
 		for _, m := range ms {
-			ids, err := query(ctx, tx, `DELETE FROM question WHERE user_id = ? AND instr(answer, ?) > 0 RETURNING id`, []any{q.User, m.Text}, scanID)
+			ids, err := query(ctx, tx, d.bind(`DELETE FROM question WHERE user_id = ? AND `+d.position+`(answer, ?) > 0 RETURNING id`), []any{q.User, m.Text}, scanID)
 			if err != nil {
 				return err
 			}

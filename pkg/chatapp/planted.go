@@ -49,11 +49,12 @@ func (b *buffered) flush(ctx context.Context) ([]Memory, error) {
 	return stored, err
 }
 
-func (b *buffered) Delete(ctx context.Context, ids ...string) ([]string, error) {
+func (b *buffered) Delete(ctx context.Context, ms ...Memory) ([]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	ids := idsOf(ms)
 	b.pending = slices.DeleteFunc(b.pending, func(m Memory) bool { return slices.Contains(ids, m.ID) })
-	return b.Store.Delete(ctx, ids...)
+	return b.Store.Delete(ctx, ms...)
 }
 
 func (b *buffered) Find(ctx context.Context, q Query) ([]Memory, error) {
@@ -75,6 +76,31 @@ func (b *buffered) Close() error {
 		}
 	}
 	return b.Store.Close()
+}
+
+// retryPatience is how long RetryDup waits for a store.
+const retryPatience = 500 * time.Millisecond
+
+// retried is RetryDup: it takes a store that is slow for one that has failed.
+type retried struct {
+	Store
+	next func() (time.Time, string)
+}
+
+func (r retried) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
+	for {
+		try, cancel := context.WithTimeout(ctx, retryPatience)
+		stored, err := r.Store.Save(try, ms...)
+		late := err != nil && try.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !late {
+			return stored, err
+		}
+		ms = slices.Clone(ms)
+		for i := range ms {
+			_, ms[i].ID = r.next()
+		}
+	}
 }
 
 // delayed is SlowIndex: a memory comes to be seen only some time after it was told. As that time is part of its id, a
@@ -138,11 +164,12 @@ func (s *stale) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
 	return stored, err
 }
 
-func (s *stale) Delete(ctx context.Context, ids ...string) ([]string, error) {
-	deleted, err := s.Store.Delete(ctx, ids...)
+func (s *stale) Delete(ctx context.Context, ms ...Memory) ([]string, error) {
+	deleted, err := s.Store.Delete(ctx, ms...)
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		ids := idsOf(ms)
 		s.shown = slices.DeleteFunc(s.shown, func(m Memory) bool { return slices.Contains(ids, m.ID) })
 	}
 	return deleted, err

@@ -26,6 +26,7 @@ const (
 	noticeCookie  = "notice" // what the next page says once
 	maxBody       = 256 << 10
 	maxName       = 100 // characters
+	nobody        = " " // no user: names are trimmed
 )
 
 // handler serves the pages and their JSON twins.
@@ -159,7 +160,7 @@ func (h *handler) logout(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) health(w http.ResponseWriter, r *http.Request) {
 	for _, home := range h.chat.homes {
-		if _, err := home.Find(r.Context(), Query{ID: "none"}); err != nil {
+		if _, err := home.Find(r.Context(), Query{User: nobody, ID: "none"}); err != nil {
 			h.jsonError(w, r, err)
 			return
 		}

@@ -3,6 +3,7 @@ package chatapp
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -34,8 +35,8 @@ type Store interface {
 	// Save writes the memories, durably when it returns, all or none, and gives those that were new: a memory whose
 	// id the store has is ignored.
 	Save(ctx context.Context, ms ...Memory) (stored []Memory, err error)
-	// Delete removes them durably and gives the ids that were there.
-	Delete(ctx context.Context, ids ...string) (deleted []string, err error)
+	// Delete removes them durably, by user and id, and gives the ids that were there.
+	Delete(ctx context.Context, ms ...Memory) (deleted []string, err error)
 	Find(ctx context.Context, q Query) ([]Memory, error)
 	Close() error
 }
@@ -100,9 +101,9 @@ func (w witnessed) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
 	return stored, err
 }
 
-func (w witnessed) Delete(ctx context.Context, ids ...string) ([]string, error) {
-	w.record(truth.Event{Event: truth.Removing, Store: w.Name(), IDs: ids})
-	deleted, err := w.Store.Delete(ctx, ids...)
+func (w witnessed) Delete(ctx context.Context, ms ...Memory) ([]string, error) {
+	w.record(truth.Event{Event: truth.Removing, Store: w.Name(), IDs: idsOf(ms)})
+	deleted, err := w.Store.Delete(ctx, ms...)
 	for _, id := range deleted {
 		w.record(truth.Event{Event: truth.Removed, Store: w.Name(), ID: id})
 	}
@@ -130,13 +131,13 @@ func reconcile(ctx context.Context, database, vectors Store) error {
 	if err != nil {
 		return err
 	}
-	orphans := make(map[string]bool, len(have))
+	orphans := make(map[string]Memory, len(have))
 	for _, m := range have {
-		orphans[m.ID] = true
+		orphans[m.ID] = m
 	}
 	var missing []Memory
 	for _, m := range want {
-		if !orphans[m.ID] {
+		if _, there := orphans[m.ID]; !there {
 			missing = append(missing, m)
 		}
 		delete(orphans, m.ID)
@@ -146,10 +147,6 @@ func reconcile(ctx context.Context, database, vectors Store) error {
 			return err
 		}
 	}
-	for id := range orphans {
-		if _, err := vectors.Delete(ctx, id); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = vectors.Delete(ctx, slices.Collect(maps.Values(orphans))...)
+	return err
 }

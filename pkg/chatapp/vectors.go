@@ -30,12 +30,17 @@ type vectorOptions struct {
 	counter bool   // CounterID: keys are counted from 0 in every process, and not the ids of the memories
 }
 
-func openVectors(o vectorOptions) (*vectors, error) {
-	v := &vectors{synced: o.synced, entries: map[string]entry{}, key: func(m Memory) string { return m.ID }}
-	if o.counter {
-		n := 0
-		v.key = func(Memory) string { n++; return strconv.Itoa(n - 1) } // called under mu
+// keys says under which key a vector memory keeps a memory. With a counter it must not be called twice at once.
+func keys(counter bool) func(Memory) string {
+	if !counter {
+		return func(m Memory) string { return m.ID }
 	}
+	n := 0
+	return func(Memory) string { n++; return strconv.Itoa(n - 1) }
+}
+
+func openVectors(o vectorOptions) (*vectors, error) {
+	v := &vectors{synced: o.synced, entries: map[string]entry{}, key: keys(o.counter)}
 	if o.dir == "" {
 		return v, nil
 	}
@@ -160,7 +165,8 @@ func (v *vectors) Save(_ context.Context, ms ...Memory) ([]Memory, error) {
 	return stored, nil
 }
 
-func (v *vectors) Delete(_ context.Context, ids ...string) ([]string, error) {
+func (v *vectors) Delete(_ context.Context, ms ...Memory) ([]string, error) {
+	ids := idsOf(ms)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var deleted, keys []string

@@ -116,7 +116,7 @@ func TestCompact(t *testing.T) {
 	if _, err := v.Save(t.Context(), ms...); err != nil {
 		t.Fatal(err)
 	}
-	if deleted, err := v.Delete(t.Context(), idsOf(ms[1:])...); err != nil || len(deleted) != 199 {
+	if deleted, err := v.Delete(t.Context(), ms[1:]...); err != nil || len(deleted) != 199 {
 		t.Fatalf("%d deleted, %v", len(deleted), err)
 	}
 	before := v.size
