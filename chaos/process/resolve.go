@@ -78,7 +78,7 @@ func startError(s *service, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s: the command %s is not executable — fix: chmod +x %s", s.Name, s.path, s.path)
 	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Errorf("%s: the command %s is no program for this machine — fix: build it for this one, or begin the script with #!", s.Name, s.path)
+		return fmt.Errorf("%s: the command %s is no program for this machine — fix: build it for this one, or begin the script with #! and its interpreter", s.Name, s.path)
 	}
 	return fmt.Errorf("%s: starting %s: %w", s.Name, s.path, err)
 }

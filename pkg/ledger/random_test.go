@@ -77,9 +77,7 @@ func anyFact(next *memory.ID) *rapid.Generator[fact.Fact] {
 				d := time.Duration(rapid.Int64().Draw(t, "exposure"))
 				f.Verdict.Exposure = &d
 			}
-			for _, d := range rapid.SliceOfNDistinct(rapid.SampledFrom(memory.Defects[:]), 0, 3, rapid.ID).Draw(t, "defects") {
-				f.Verdict.Defects = append(f.Verdict.Defects, d)
-			}
+			f.Verdict.Defects = append(f.Verdict.Defects, rapid.SliceOfNDistinct(rapid.SampledFrom(memory.Defects[:]), 0, 3, rapid.ID).Draw(t, "defects")...)
 			return f
 		case 3:
 			return fact.Retired{Memories: memory.SetOf(rapid.SliceOfN(id, 0, 3).Draw(t, "retired")...), At: at}

@@ -66,7 +66,6 @@ type world struct {
 	told      []told // in order
 	jump      memory.Instant
 	asked     []fact.Sweep
-	control   bool
 	raw       map[string]memory.Observation // "id view"
 }
 

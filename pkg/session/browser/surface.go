@@ -224,12 +224,14 @@ func (s *surface) Fill(ctx context.Context, selector, text string) error {
 
 func (s *surface) Click(ctx context.Context, selector string) error {
 	return s.act(ctx, "click "+selector, func(timeout *float64) error {
+		//lint:ignore SA1019 it is to become the default, and until then it must be said: a click is over before its answer
 		return s.page.Locator(selector).Click(playwright.LocatorClickOptions{Timeout: timeout, NoWaitAfter: playwright.Bool(true)})
 	})
 }
 
 func (s *surface) Press(ctx context.Context, selector, key string) error {
 	return s.act(ctx, "press "+key+" in "+selector, func(timeout *float64) error {
+		//lint:ignore SA1019 it is to become the default, and until then it must be said: a click is over before its answer
 		return s.page.Locator(selector).Press(key, playwright.LocatorPressOptions{Timeout: timeout, NoWaitAfter: playwright.Bool(true)})
 	})
 }
