@@ -149,9 +149,10 @@ type EventSource interface {
 	Events(ctx context.Context) <-chan Event
 }
 
-// Journal makes a step durable before it returns. When it fails, nothing may be injected.
+// Journal makes steps durable, all or none of them and in their order, before it returns. When it fails, nothing may be
+// injected.
 type Journal interface {
-	Step(ctx context.Context, s fact.Step) error
+	Step(ctx context.Context, steps ...fact.Step) error
 }
 
 // Fault is a way to hurt a service. Revert is idempotent, harmless when Inject never ran, and needs only the

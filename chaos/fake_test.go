@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -147,13 +148,13 @@ type journal struct {
 	failAt fact.StepName
 }
 
-func (j *journal) Step(_ context.Context, s fact.Step) error {
+func (j *journal) Step(_ context.Context, steps ...fact.Step) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if s.Name == j.failAt {
+	if slices.ContainsFunc(steps, func(s fact.Step) bool { return s.Name == j.failAt }) {
 		return errors.New("the disk is full")
 	}
-	j.steps = append(j.steps, s)
+	j.steps = append(j.steps, steps...)
 	return nil
 }
 

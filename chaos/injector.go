@@ -367,22 +367,19 @@ func (in *Injector) step(ctx context.Context, inj Injection, s fact.Step) error 
 	return in.append(ctx, inj, s)
 }
 
-// appendAll appends what has happened, even if ctx has ended, up to the first failure.
+// appendAll appends what has happened, even if ctx has ended.
 func (in *Injector) appendAll(ctx context.Context, inj Injection, steps []fact.Step) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.Revert)
 	defer cancel()
-	for _, s := range steps {
-		if err := in.append(ctx, inj, s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return in.append(ctx, inj, steps...)
 }
 
-func (in *Injector) append(ctx context.Context, inj Injection, s fact.Step) error {
-	s.Injection = inj.ID
-	if err := in.Journal.Step(ctx, s); err != nil {
-		return fmt.Errorf("journaling that injection %d is %s: %w", inj.ID, s.Name, err)
+func (in *Injector) append(ctx context.Context, inj Injection, steps ...fact.Step) error {
+	for i := range steps {
+		steps[i].Injection = inj.ID
+	}
+	if err := in.Journal.Step(ctx, steps...); err != nil {
+		return fmt.Errorf("journaling that injection %d is %s: %w", inj.ID, steps[len(steps)-1].Name, err)
 	}
 	return nil
 }

@@ -379,8 +379,8 @@ func must(t *testing.T, err error) {
 // steps is a journal in memory.
 type steps struct{ all []fact.Step }
 
-func (s *steps) Step(_ context.Context, step fact.Step) error {
-	s.all = append(s.all, step)
+func (s *steps) Step(_ context.Context, steps ...fact.Step) error {
+	s.all = append(s.all, steps...)
 	return nil
 }
 

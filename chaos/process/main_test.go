@@ -206,4 +206,4 @@ func pidOf(t *testing.T, e *process.Engine, service, word string) int {
 // discard is a journal that keeps nothing.
 type discard struct{}
 
-func (discard) Step(context.Context, fact.Step) error { return nil }
+func (discard) Step(context.Context, ...fact.Step) error { return nil }

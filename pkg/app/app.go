@@ -268,7 +268,13 @@ func reachable(ctx context.Context, url string) error {
 // journal gives the injector the ledger.
 type journal struct{ *ledger.Ledger }
 
-func (j journal) Step(ctx context.Context, s fact.Step) error { return j.Append(ctx, s) }
+func (j journal) Step(ctx context.Context, steps ...fact.Step) error {
+	facts := make([]fact.Fact, len(steps))
+	for i, s := range steps {
+		facts[i] = s
+	}
+	return j.Append(ctx, facts...)
+}
 
 func (a *App) newLoop(engine *process.Engine, prober *chaos.Prober) *soak.Loop {
 	cfg := a.cfg
@@ -283,7 +289,7 @@ func (a *App) newLoop(engine *process.Engine, prober *chaos.Prober) *soak.Loop {
 	return &soak.Loop{
 		Run: a.run, Seed: a.opts.Seed,
 		Users: cfg.Sessions.Users, Memories: cfg.Sessions.Memories,
-		ForgetShare: cfg.Sessions.Forget, Retire: cfg.Sessions.Retire, Pace: cfg.Sessions.Pace.Max,
+		PerAccount: cfg.Sessions.PerAccount, ForgetShare: cfg.Sessions.Forget, Retire: cfg.Sessions.Retire, Pace: cfg.Sessions.Pace.Max,
 		Plan: func(cycle int) (chaos.Injection, bool) {
 			inj, fault := chaos.Plan(a.opts.Seed, plan, cycle, chaos.Prior{})
 			return inj, !fault

@@ -119,6 +119,10 @@ func (l *loader) sessions(s *Sessions) {
 				l.fail(path+"."+key, "the accounts_file has the passwords", "remove it")
 			}
 		}
+		if l.has(path + ".memories_per_account") {
+			l.fail(path+".memories_per_account", "the accounts_file has all the accounts there are", "remove it")
+		}
+		s.PerAccount = 0
 		s.Logins = l.logins(path+".accounts_file", s.AccountsFile, s.Users)
 	}
 	if l.has(path+".password_env") && l.has(path+".password_file") {

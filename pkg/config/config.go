@@ -75,6 +75,9 @@ type Sessions struct {
 	Logins []Login `yaml:"-"`
 	// Password is that of every account that Accounts names. Unset: each account is given one of its own.
 	Password Secret `yaml:"password,omitempty"`
+	// PerAccount is how many memories an account is told, or those of one cycle; then its user goes on with a new one,
+	// so that no page grows for ever. 0: never, and always so with an AccountsFile: its accounts are all there are.
+	PerAccount int `yaml:"memories_per_account,omitempty" default:"50"`
 	// Retire is the age after which a memory is no longer swept.
 	Retire time.Duration `yaml:"retire,omitempty" default:"24h"`
 	// Pace is drawn between two messages of one user.

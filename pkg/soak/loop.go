@@ -39,7 +39,7 @@ type Loop struct {
 	Users       int // at the same time
 	Memories    int // that each tells in a cycle
 	Accounts    func(n int) session.User
-	PerAccount  int     // memories of an account, then a new one; 0: never
+	PerAccount  int     // most memories of an account, then a new one; 0: never
 	ForgetShare float64 // of the kept memories that their users delete again; needs the script's forget section
 	Retire      time.Duration
 	Pace        time.Duration // between two messages of a user
@@ -75,9 +75,12 @@ type Loop struct {
 	begun    map[memory.ID]memory.Instant
 	gate     memory.Instant
 	told     map[string]int // memories composed, by user
+	turn     []int          // how many accounts each user has used up
 	trig     *trigger
 	firing   bool
-	cycles   int // run so far by this loop
+	// recovered is what the services were like when they were healthy again after the fault, until a sweep takes it.
+	recovered []fact.Health
+	cycles    int // run so far by this loop
 }
 
 // MisconfiguredError says that a view showed no memory at all in the first control cycle: it looks in the wrong place.
@@ -110,6 +113,7 @@ func (l *Loop) Start(ctx context.Context) error {
 	l.live, l.tokens = map[memory.ID]memory.Memory{}, map[string]memory.ID{}
 	l.last, l.drawnFor = map[memory.ID]memory.Verdict{}, map[memory.ID]bool{}
 	l.begun, l.told = map[memory.ID]memory.Instant{}, map[string]int{}
+	l.turn = make([]int, l.Users)
 
 	fctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var followers sync.WaitGroup
@@ -162,6 +166,7 @@ func (l *Loop) cycle(ctx context.Context) error {
 		c.Phase, c.At = p, l.Clock.Now()
 		return l.Ledger.Append(ctx, c)
 	}
+	l.takeRecovered()
 	if err := l.retire(ctx); err != nil {
 		return err
 	}
@@ -175,16 +180,12 @@ func (l *Loop) cycle(ctx context.Context) error {
 	// The end of ctx leaves a cycle that says so, and whose memories are judged on what is known.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if jerr := l.judge(cctx, n); jerr != nil {
-		return errors.Join(err, jerr)
-	}
-	var r oracle.CycleResult
-	l.Docket.Read(func(b *oracle.Book) { r = b.Cycle(n, l.Clock.Now()) })
+	facts, r := l.judge(n)
 	c.Phase, c.Outcome, c.Reason, c.At = fact.PhaseClosed, r.Outcome, r.Reason, l.Clock.Now()
 	if err != nil && c.Outcome == fact.CycleClean {
 		c.Outcome, c.Reason = fact.CycleInconclusive, "the daemon was told to stop before the cycle was judged"
 	}
-	if aerr := l.Ledger.Append(cctx, c); aerr != nil {
+	if aerr := l.Ledger.Append(cctx, append(facts, c)...); aerr != nil {
 		return errors.Join(err, aerr)
 	}
 	l.Log.Info("cycle closed", zap.Int("cycle", n), zap.Bool("control", control), zap.String("outcome", string(c.Outcome)), zap.String("reason", c.Reason))
@@ -215,10 +216,11 @@ func (l *Loop) body(ctx context.Context, n int, inj chaos.Injection, control boo
 			return err
 		}
 	}
-	if err := phase(fact.PhaseSettle); err != nil {
-		return err
-	}
-	return l.settle(ctx, n)
+	// The first reads need not wait until the phase is on record.
+	settling := make(chan error, 1)
+	go func() { settling <- phase(fact.PhaseSettle) }()
+	err = l.settle(ctx, n)
+	return errors.Join(<-settling, err)
 }
 
 // trafficUnderFault plays the users and fires the armed injection, if there is one, when its moment comes.
@@ -248,6 +250,11 @@ func (l *Loop) fire(ctx context.Context, t *trigger, armed *chaos.Armed, traffic
 	l.setFiring(true)
 	defer l.setFiring(false)
 	r, err := armed.Fire(ctx, due)
+	if r.Outcome == chaos.Injected {
+		l.mu.Lock()
+		l.recovered = r.After
+		l.mu.Unlock()
+	}
 	fields := []zap.Field{zap.Int64("injection", t.inj.ID), zap.String("kind", t.inj.Kind), zap.Strings("services", chaos.Hit(t.inj)),
 		zap.String("outcome", string(r.Outcome)), zap.Duration("recovery", r.Recovery)}
 	if ctx.Err() != nil {
@@ -349,14 +356,13 @@ func (l *Loop) open(ms []memory.Memory) map[string][]memory.Memory {
 	return open
 }
 
-// judge records every verdict that is new or has changed.
-func (l *Loop) judge(ctx context.Context, n int) error {
-	now := l.Clock.Now()
-	var facts []fact.Fact
+// judge gives every verdict that is new or has changed, and the cycle's outcome.
+func (l *Loop) judge(n int) (facts []fact.Fact, r oracle.CycleResult) {
 	all := l.alive()
 	l.Docket.Read(func(b *oracle.Book) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		now := l.Clock.Now()
 		for _, m := range all {
 			v, ok := b.Verdict(m.ID, now)
 			if !ok {
@@ -368,11 +374,9 @@ func (l *Loop) judge(ctx context.Context, n int) error {
 			l.last[m.ID] = v
 			facts = append(facts, fact.Judged{Verdict: v, Cycle: n, At: now})
 		}
+		r = b.Cycle(n, now)
 	})
-	if len(facts) == 0 {
-		return nil
-	}
-	return l.Ledger.Append(ctx, facts...)
+	return facts, r
 }
 
 // same reports whether two verdicts say the same of a memory, wording apart.

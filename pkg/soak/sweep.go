@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
@@ -28,70 +27,97 @@ type Look struct {
 	Timeout time.Duration
 }
 
-// sweep reads the views, in parallel, each for the memories that are due in it, and makes what was seen durable. last
-// chooses between the views that come last and all others.
+// sweep reads the views, each for the memories that are due in it, and makes what was seen durable. last chooses
+// between the views that come last and all others.
 func (l *Loop) sweep(ctx context.Context, cycle int, last bool, due func(Look) []memory.Memory) error {
-	g, ctx := errgroup.WithContext(ctx)
+	var rounds [][]reading
 	for _, look := range l.Looks {
 		if look.Last != last {
 			continue
 		}
-		g.Go(func() error {
-			for part := range slices.Chunk(due(look), batch) {
-				if err := l.read(ctx, cycle, look, part); err != nil {
-					return err
-				}
-			}
-			return nil
+		ms := slices.DeleteFunc(slices.Clone(due(look)), func(m memory.Memory) bool {
+			return !slices.Contains(m.Views, look.Contract.View)
 		})
+		n := 0
+		for part := range slices.Chunk(ms, batch) {
+			if n == len(rounds) {
+				rounds = append(rounds, nil)
+			}
+			rounds[n] = append(rounds[n], reading{look: look, ms: part})
+			n++
+		}
 	}
-	return g.Wait()
+	for _, r := range rounds {
+		if err := l.round(ctx, cycle, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// read makes one sweep of one view. Trouble with the view is evidence (of nothing), not an error; an error is the
-// ledger's, or the end of ctx.
-func (l *Loop) read(ctx context.Context, cycle int, look Look, ms []memory.Memory) error {
-	ms = slices.DeleteFunc(slices.Clone(ms), func(m memory.Memory) bool {
-		return !slices.Contains(m.Views, look.Contract.View)
-	})
-	if len(ms) == 0 {
-		return nil
-	}
-	s := fact.Sweep{ID: l.Ledger.NextSweep(), Cycle: cycle, View: look.Contract.View}
-	s.Before = l.health(ctx, look.Contract.Service)
-	s.Began = l.Clock.Now()
+// reading is one read of one view.
+type reading struct {
+	look         Look
+	ms           []memory.Memory
+	obs          []memory.Observation
+	began, ended memory.Instant
+	err          error
+}
 
-	rctx, cancel := context.WithTimeout(ctx, look.Timeout)
-	obs, err := look.View.Find(rctx, ms)
-	cancel()
+// round reads several views at the same time. One reading of the services' health precedes all of the reads, another
+// follows them all: what stands between the two for one view does so for each. Trouble with a view is evidence (of
+// nothing), not an error; an error is the ledger's, or the end of ctx.
+func (l *Loop) round(ctx context.Context, cycle int, rs []reading) error {
+	before := l.health(ctx, rs, l.takeRecovered())
+	var wg sync.WaitGroup
+	for i := range rs {
+		wg.Go(func() { l.read(ctx, &rs[i]) })
+	}
+	wg.Wait()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	s.Ended = l.Clock.Now()
-	s.After = l.health(ctx, look.Contract.Service)
+	after := l.health(ctx, rs, nil)
+	facts := make([]fact.Fact, len(rs))
+	for i := range rs {
+		service := rs[i].look.Contract.Service
+		facts[i] = l.swept(cycle, &rs[i], before[service], after[service])
+	}
+	return l.Ledger.Append(ctx, facts...)
+}
 
-	if err == nil && len(obs) != len(ms) {
-		err = &session.RigError{Err: fmt.Errorf("view %s gave %d observations of %d memories", look.Contract.View, len(obs), len(ms))}
+func (l *Loop) read(ctx context.Context, r *reading) {
+	ctx, cancel := context.WithTimeout(ctx, r.look.Timeout)
+	defer cancel()
+	r.began = l.Clock.Now()
+	r.obs, r.err = r.look.View.Find(ctx, r.ms)
+	r.ended = l.Clock.Now()
+	if r.err == nil && len(r.obs) != len(r.ms) {
+		r.err = &session.RigError{Err: fmt.Errorf("view %s gave %d observations of %d memories", r.look.Contract.View, len(r.obs), len(r.ms))}
 	}
-	if err != nil {
-		s.Error = err.Error()
-		obs = unreadable(ms, s, session.IsRig(err))
+}
+
+// swept is the fact of one read.
+func (l *Loop) swept(cycle int, r *reading, before, after *fact.Health) fact.Sweep {
+	s := fact.Sweep{ID: l.Ledger.NextSweep(), Cycle: cycle, View: r.look.Contract.View, Began: r.began, Ended: r.ended,
+		Before: before, After: after, Complete: r.err == nil, Observations: r.obs}
+	if r.err != nil {
+		s.Error = r.err.Error()
+		s.Observations = unreadable(r.ms, s, session.IsRig(r.err))
 	}
-	s.Complete = err == nil
-	ids := make([]memory.ID, len(ms))
-	for i := range ms {
-		ids[i] = ms[i].ID
+	ids := make([]memory.ID, len(r.ms))
+	for i := range r.ms {
+		ids[i] = r.ms[i].ID
 	}
 	s.Read = memory.SetOf(ids...)
-	if why := unproven(s.Before, s.After); why != "" {
-		for i := range obs {
-			if obs[i].State == memory.Absent {
-				obs[i].State, obs[i].Detail = memory.Unreadable, why
+	if why := unproven(before, after); why != "" {
+		for i, o := range s.Observations {
+			if o.State == memory.Absent {
+				s.Observations[i].State, s.Observations[i].Detail = memory.Unreadable, why
 			}
 		}
 	}
-	s.Observations = obs
-	return l.Ledger.Append(ctx, s)
+	return s
 }
 
 func unreadable(ms []memory.Memory, s fact.Sweep, rig bool) []memory.Observation {
@@ -118,10 +144,35 @@ func unproven(before, after *fact.Health) string {
 	return ""
 }
 
-// health reads one service; nil for a view without one.
-func (l *Loop) health(ctx context.Context, service string) *fact.Health {
-	if service == "" {
-		return nil
+// health reads the services behind the views, by name, but for those that are known to be well. A view without a
+// service has none.
+func (l *Loop) health(ctx context.Context, rs []reading, known []fact.Health) map[string]*fact.Health {
+	health := map[string]*fact.Health{}
+	for i, h := range known {
+		if h.Healthy {
+			health[h.Service] = &known[i]
+		}
 	}
-	return &l.Prober.Check(ctx, l.Engine, []string{service})[0]
+	var ask []string
+	for _, r := range rs {
+		if s := r.look.Contract.Service; s != "" && health[s] == nil && !slices.Contains(ask, s) {
+			ask = append(ask, s)
+		}
+	}
+	if len(ask) > 0 {
+		for _, h := range l.Prober.Check(ctx, l.Engine, ask) {
+			health[h.Service] = &h
+		}
+	}
+	return health
+}
+
+// takeRecovered gives, once, the readings with which the recovery from this cycle's fault ended. They precede the first
+// sweep's reads as well as new ones would, and stand for more: that nothing happened since.
+func (l *Loop) takeRecovered() []fact.Health {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := l.recovered
+	l.recovered = nil
+	return h
 }

@@ -36,7 +36,8 @@ func (l *Loop) traffic(ctx context.Context, cycle int) error {
 // exercise: the user waits until the application answers again and goes on in a fresh session. The error is the
 // ledger's; what befell the user is in the facts.
 func (l *Loop) play(ctx context.Context, cycle, n int) error {
-	p := &part{Loop: l, cycle: cycle, user: l.account(n), left: l.Memories, forgets: l.forgetful(cycle, n)}
+	u := l.account(n)
+	p := &part{Loop: l, cycle: cycle, user: u, left: l.Memories, forgets: l.forgetful(cycle, n, u.Name)}
 	for try := 0; try < reopen && !p.done() && ctx.Err() == nil; try++ {
 		if try > 0 {
 			l.await(ctx, l.App)
@@ -175,23 +176,26 @@ func (l *Loop) compose(u session.User, cycle int) memory.Memory {
 	return m
 }
 
-// account gives the account that user n of this cycle plays with: after PerAccount memories a new one, so that no page
-// grows for ever.
+// account gives the account that user n plays this cycle with: a new one before it would hold more than PerAccount
+// memories, so that no page grows for ever. What was told decides, not how many cycles there were.
 func (l *Loop) account(n int) session.User {
-	generation := 0
-	if l.PerAccount > 0 {
-		generation = l.cycles * l.Memories / l.PerAccount
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.Accounts(n + l.turn[n]*l.Users)
+	if told := l.told[u.Name]; l.PerAccount > 0 && told > 0 && told+l.Memories > l.PerAccount {
+		l.turn[n]++
+		u = l.Accounts(n + l.turn[n]*l.Users)
 	}
-	return l.Accounts(n + generation*l.Users)
+	return u
 }
 
 // forgetful draws which of its memories user n deletes in this cycle. Each memory is drawn for once, in the first cycle
-// after the one in which it was told, if it was kept.
-func (l *Loop) forgetful(cycle, n int) []memory.Memory {
+// after the one in which it was told, if it was kept; those of an account that was used up are not drawn for.
+func (l *Loop) forgetful(cycle, n int, user string) []memory.Memory {
 	if l.ForgetShare <= 0 {
 		return nil
 	}
-	user, r := l.account(n).Name, l.random(cycle, n)
+	r := l.random(cycle, n)
 	var of []memory.Memory
 	for _, m := range l.alive() {
 		if m.User != user || l.drawn(m.ID) {

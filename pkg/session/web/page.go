@@ -88,7 +88,10 @@ func (p *page) find(selector string) ([]*html.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.all(p), p.bad
+	if p.tree(); p.bad != nil {
+		return nil, p.bad
+	}
+	return s.all(p), nil
 }
 
 // byID gives the element with that id.

@@ -14,17 +14,13 @@ const sample = `<!doctype html><body><div class="m u" id=one data-testid=first>H
 <label>City <input name=city></label><label for=z>Zip</label><input id=z><input aria-label=Street><input placeholder=Phone><input type=submit value="Send it">
 <button aria-labelledby="l1 l2">x</button><i id=l1>New</i><i id=l2> chat</i><a href=/x>Link <img alt=pic></a><a>no link</a><h2>Title</h2><div role="alert">Bad</div><button hidden>Go</button></body>`
 
-func samplePage(t testing.TB) *page {
+func samplePage() *page {
 	u, _ := url.Parse("http://h/")
-	p, err := parse(u, "text/html", []byte(sample))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return newPage(u, "text/html", []byte(sample))
 }
 
 func TestSelectors(t *testing.T) {
-	p := samplePage(t)
+	p := samplePage()
 	for sel, want := range map[string]int{
 		`.m`: 3, `.m.u`: 1, `.m, h2`: 4, `#one b`: 1, `css=.m >> css=b`: 1, `id=one`: 1, `data-testid=first`: 1, `div[data-testid="first"]`: 1,
 		`.m:has-text("hello")`: 2, `.m:has-text('HELLO THERE')`: 1, `.m:has-text("(world) 100%")`: 1, `.m:has-text("it's \"x\"")`: 1,
@@ -85,7 +81,7 @@ func FuzzSelector(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		p := samplePage(t)
+		p := samplePage()
 		nodes, err := p.find(s)
 		if err != nil && !strings.Contains(err.Error(), "fix:") {
 			t.Errorf("%q: %v names no fix", s, err)
@@ -111,10 +107,7 @@ func FuzzHasText(f *testing.F) {
 			return
 		}
 		u, _ := url.Parse("http://h/")
-		p, err := parse(u, "text/plain", []byte("before "+text+" after"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := newPage(u, "text/plain", []byte("before "+text+" after"))
 		nodes, err := p.find(`pre:has-text("` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `")`)
 		if err != nil || len(nodes) != 1 {
 			t.Errorf("%q is not found: %v", text, err)
