@@ -132,24 +132,28 @@ type read struct {
 // look during which the memory came or went, only the look itself can know on which side it fell: it is taken at its
 // word, and raced says that there was one.
 func (c *chronicle) reads(l *life, view string, spans []span) (out []read, raced bool) {
+	var state memory.State
 	for i := range c.sweeps {
 		s := &c.sweeps[i]
-		if s.View != view || !s.Complete || !s.Read.Has(l.memory.ID) {
+		if s.View != view || !s.Read.Has(l.memory.ID) {
 			continue
 		}
+		r := read{began: s.Began, ended: s.Ended} // of a member without an observation, which looked as before
 		for _, o := range s.Observations {
-			if o.Memory != l.memory.ID || o.State == memory.Unreadable {
-				continue
+			if o.Memory == l.memory.ID {
+				r.began, r.ended, state = o.Began, o.Ended, o.State
 			}
-			r := read{o.Began, o.Ended, look(spans, o.Began.Time(), o.Ended.Time())}
-			if r.found == open {
-				raced, r.found = true, gone
-				if o.State.Here() {
-					r.found = here
-				}
-			}
-			out = append(out, r)
 		}
+		if !s.Complete || state == memory.Unreadable {
+			continue
+		}
+		if r.found = look(spans, r.began.Time(), r.ended.Time()); r.found == open {
+			raced, r.found = true, gone
+			if state.Here() {
+				r.found = here
+			}
+		}
+		out = append(out, r)
 	}
 	return out, raced
 }

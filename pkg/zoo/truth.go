@@ -58,6 +58,7 @@ type witness struct {
 func hear(log *truth.Truth, first string) *witness {
 	w := &witness{byID: map[string]*truthOf{}}
 	held := map[string]map[string]bool{} // by store and id
+	found := map[string]bool{}           // stores of which the latest process has said so
 	removing := map[string]time.Time{}
 	of := func(e truth.Event) *truthOf {
 		m := w.byID[e.ID]
@@ -101,10 +102,11 @@ func hear(log *truth.Truth, first string) *witness {
 		case truth.Removed:
 			end(e.ID, e.Store, removing[e.Store+e.ID], e.At)
 		case truth.Holds:
-			if e.Store == "short_term" { // the first word of every process
-				w.starts = append(w.starts, start{before, e.At})
-				break
+			// Every process first says once of each store what it found there.
+			if n := len(w.starts); n == 0 || found[e.Store] {
+				w.starts, found = append(w.starts, start{before, e.At}), map[string]bool{}
 			}
+			found[e.Store] = true
 			died := w.starts[len(w.starts)-1].died
 			for id, m := range w.byID {
 				spans := m.stores[e.Store]
