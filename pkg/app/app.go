@@ -296,7 +296,8 @@ func (a *App) newLoop(engine *process.Engine, prober *chaos.Prober) *soak.Loop {
 		},
 		Every: cfg.Limits.Every, Cycles: a.opts.Cycles, For: a.opts.For,
 		Services: services, App: services[0],
-		TrafficWithin: 5 * time.Minute, SettleWithin: 5 * time.Second,
+		// A view that cannot be read may take as long to come back as a service.
+		TrafficWithin: 5 * time.Minute, SettleWithin: cfg.Limits.Recovery,
 		Driver: cfg.Sessions.Driver,
 		Ledger: a.Ledger, Docket: a.Docket, Engine: engine, Prober: prober, Recovery: cfg.Limits.Recovery,
 		Injector: chaos.NewInjector(chaos.InjectorConfig{Engine: engine, Journal: journal{a.Ledger}, Guard: a.guard, Prober: prober,
