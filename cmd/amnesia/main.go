@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"amnesia/chaos/docker"
 	"amnesia/chaos/process"
 	"amnesia/pkg/app"
 )
@@ -19,6 +20,7 @@ var version = "dev"
 
 func main() {
 	process.GuardianMain() // does not return in the guardian that the process engine starts
+	docker.HelperMain()    // nor in the helper that the Docker engine runs
 	os.Exit(run())
 }
 

@@ -6,8 +6,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"go.uber.org/zap"
 
 	"amnesia/chaos"
-	"amnesia/chaos/process"
 	"amnesia/pkg/clock"
 	"amnesia/pkg/config"
 	"amnesia/pkg/fact"
@@ -90,7 +87,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	if err := a.listen(ctx, gatherer); err != nil {
 		return nil, err
 	}
-	engine, err := process.New(a.processConfig())
+	engine, start, err := a.openEngine(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +101,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	a.loop = a.newLoop(engine, prober)
 	a.loop.Accounts, a.loop.Teller = accounts.user, teller.Memory
 
-	if err := a.startTarget(ctx, engine, prober); err != nil {
+	if err := a.startTarget(ctx, engine, start, prober); err != nil {
 		return nil, err
 	}
 	if err := a.revertOpen(ctx); err != nil {
@@ -207,35 +204,6 @@ func (a *App) ready() error {
 	return nil
 }
 
-// startTarget starts the services, waits until they are healthy, and looks whether the application answers. A service
-// that ends by itself is not waited for.
-func (a *App) startTarget(ctx context.Context, engine *process.Engine, prober *chaos.Prober) error {
-	hctx, cancel := context.WithTimeout(ctx, a.cfg.Limits.Recovery)
-	defer cancel()
-	events := engine.Events(hctx)
-	if err := engine.StartAll(ctx); err != nil {
-		return err
-	}
-	go func() {
-		for e := range events { // closed when hctx ends
-			if e.Kind == "die" && !e.Ours {
-				cancel()
-			}
-		}
-	}()
-	if _, err := prober.Await(hctx, engine, nil); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		why := "a service ended by itself"
-		if errors.Is(hctx.Err(), context.DeadlineExceeded) {
-			why = "not within " + a.cfg.Limits.Recovery.String()
-		}
-		return fmt.Errorf("the target did not come up, %s: %w\n — fix: start it by hand with the same command, and see what it says", why, err)
-	}
-	return reachable(ctx, a.cfg.Target.URL)
-}
-
 // revertOpen undoes what an earlier daemon fired and did not live to undo, before anything else is done to the target.
 func (a *App) revertOpen(ctx context.Context) error {
 	open, err := a.Ledger.OpenInjections(ctx)
@@ -249,22 +217,6 @@ func (a *App) revertOpen(ctx context.Context) error {
 	return a.loop.Injector.RevertOpen(ctx, open)
 }
 
-// reachable reports why nothing answers at the target's address.
-func reachable(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
-	if err != nil {
-		return fmt.Errorf("the target does not answer at target.url: %w — fix: start it, or correct target.url", err)
-	}
-	return resp.Body.Close()
-}
-
 // journal gives the injector the ledger.
 type journal struct{ *ledger.Ledger }
 
@@ -276,7 +228,7 @@ func (j journal) Step(ctx context.Context, steps ...fact.Step) error {
 	return j.Append(ctx, facts...)
 }
 
-func (a *App) newLoop(engine *process.Engine, prober *chaos.Prober) *soak.Loop {
+func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 	cfg := a.cfg
 	a.guard = chaos.NewGuard(chaos.Limits{
 		Armed: cfg.Armed, Every: cfg.Limits.Every, PerHour: cfg.Limits.PerHour, Hours: cfg.Limits.Window, HaltAfter: cfg.Limits.HaltAfter,
@@ -319,22 +271,10 @@ func (a *App) planConfig() chaos.PlanConfig {
 	for _, f := range a.cfg.Faults {
 		p.Rules = append(p.Rules, chaos.Rule{
 			Kind: f.Kind, Service: f.Service, Weight: f.Weight, After: f.After, Delay: chaos.Range(f.Delay), Hold: chaos.Range(f.Hold),
-			Grace: f.Grace, Volume: f.Volume, Instances: f.Instances,
+			Grace: f.Grace, Volume: f.Volume, Instances: f.Instances, Supervised: f.Supervised,
 		})
 	}
 	return p
-}
-
-func (a *App) processConfig() process.Config {
-	pc := process.Config{Clock: a.clock, Protected: []string{a.cfg.Ledger.Path, a.cfg.Evidence.Dir}}
-	for _, s := range a.cfg.Target.Services {
-		svc := process.Service{Name: s.Name, Command: s.Command, Dir: s.Dir, Health: s.Health, Scratch: s.Scratch}
-		for k, v := range s.Env.Reveal() {
-			svc.Env = append(svc.Env, k+"="+v)
-		}
-		pc.Services = append(pc.Services, svc)
-	}
-	return pc
 }
 
 func (a *App) metricsSetup() metrics.Setup {

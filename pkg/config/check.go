@@ -83,6 +83,13 @@ func (l *loader) target(t *Target) {
 	for _, s := range t.Services {
 		path := "target.services." + s.Name
 		l.address(path+".health", s.Health, "http", "https", "tcp")
+		if t.Engine == "docker" {
+			for _, key := range []string{"command", "env", "dir", "scratch"} {
+				if l.has(path + "." + key) {
+					l.fail(path+"."+key, "the engine docker starts nothing itself", "remove it: the containers are those of target.project")
+				}
+			}
+		}
 		if t.Engine != "process" {
 			continue
 		}

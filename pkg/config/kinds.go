@@ -33,7 +33,7 @@ type engine struct{ built bool }
 
 var engines = map[string]engine{
 	"process": {built: true},
-	"docker":  {},
+	"docker":  {built: true},
 }
 
 // faultKind is one kind of fault, with the settings that it takes beside those of all.
