@@ -19,10 +19,12 @@ const errorsPerSecond = 20
 
 // followEvents turns deaths that were not ours into facts, and brings the service back as its operator would.
 func (l *Loop) followEvents(ctx context.Context, events <-chan chaos.Event) {
+	last := map[string]fact.Instance{} // an engine tells of one death twice: out of memory, and dead
 	for e := range events {
-		if e.Ours || (e.Kind != "die" && e.Kind != "oom") {
+		if e.Ours || (e.Kind != "die" && e.Kind != "oom") || last[e.Service] == e.Instance {
 			continue
 		}
+		last[e.Service] = e.Instance
 		d := fact.Death{Service: e.Service, Instance: e.Instance, Cause: cause(e), NotBefore: l.lastGate(), At: l.Clock.Now()}
 		l.Log.Warn("a service died that we did not hurt", zap.String("service", e.Service), zap.String("cause", d.Cause), zap.Int("exit", e.Exit))
 		if err := l.Ledger.Append(ctx, d); err != nil {
