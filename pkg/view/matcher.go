@@ -61,6 +61,7 @@ type Options struct {
 type item struct {
 	reading   *Reading // the last one
 	copies    int
+	ttl       int64 // of the copy that stays longest
 	exact     bool
 	keys      []string // of the copies that have one
 	strangers []string
@@ -91,19 +92,26 @@ type Reading struct {
 	began memory.Instant
 	ended memory.Instant
 	done  bool
-	err   error // why it did not reach its end
+	err   error  // why it did not reach its end
+	note  string // what there is instead of what is absent
 }
 
 // Each reads for every user, at most parallel of them at once, and returns when all reads have ended or ctx has,
 // whichever is first: a read that ignores ctx is left behind and cannot hold up the others. A nil error of read says
 // that it reached the end of what the view holds for that user.
 func (m *Matcher) Each(ctx context.Context, parallel int, read func(context.Context, *Reading) error) {
-	todo := make(chan string)
+	m.Batches(ctx, parallel, 1, func(ctx context.Context, rs []*Reading) error { return read(ctx, rs[0]) })
+}
+
+// Batches is like Each for up to size users in one read, for stores that answer many questions in one exchange. The
+// error of read is that of every reading that it has not ended itself.
+func (m *Matcher) Batches(ctx context.Context, parallel, size int, read func(context.Context, []*Reading) error) {
+	todo := make(chan []string)
 	var workers sync.WaitGroup
 	for range max(1, min(parallel, len(m.users))) {
 		workers.Go(func() {
-			for user := range todo {
-				m.read(ctx, user, m.of[user], read)
+			for users := range todo {
+				m.batch(ctx, users, read)
 			}
 		})
 	}
@@ -112,9 +120,9 @@ func (m *Matcher) Each(ctx context.Context, parallel int, read func(context.Cont
 		defer close(done)
 		defer workers.Wait()
 		defer close(todo)
-		for _, user := range m.users {
+		for users := range slices.Chunk(m.users, size) {
 			select {
-			case todo <- user:
+			case todo <- users:
 			case <-ctx.Done():
 				return
 			}
@@ -132,7 +140,7 @@ func (m *Matcher) All(ctx context.Context, read func(context.Context, *Reading) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.read(ctx, "", all, read)
+		m.read(ctx, []*Reading{m.begin("", all)}, func(ctx context.Context, rs []*Reading) error { return read(ctx, rs[0]) })
 	}()
 	m.wait(ctx, done)
 }
@@ -144,14 +152,26 @@ func (m *Matcher) wait(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-func (m *Matcher) read(ctx context.Context, user string, items []int, read func(context.Context, *Reading) error) {
-	r := m.begin(user, items)
-	err := read(ctx, r)
-	if err == nil {
-		// A read that looks finished only because its context ended under it is no proof of absence.
-		err = context.Cause(ctx)
+func (m *Matcher) batch(ctx context.Context, users []string, read func(context.Context, []*Reading) error) {
+	rs := make([]*Reading, len(users))
+	for n, user := range users {
+		rs[n] = m.begin(user, m.of[user])
 	}
-	r.End(err)
+	m.read(ctx, rs, read)
+}
+
+func (m *Matcher) read(ctx context.Context, rs []*Reading, read func(context.Context, []*Reading) error) {
+	err := read(ctx, rs)
+	for _, r := range rs {
+		if r.done {
+			continue
+		}
+		if err == nil {
+			// A read that looks finished only because its context ended under it is no proof of absence.
+			err = context.Cause(ctx)
+		}
+		r.End(err)
+	}
 }
 
 func (m *Matcher) begin(user string, items []int) *Reading {
@@ -181,7 +201,7 @@ func (r *Reading) Restart() {
 	now := r.m.opt.Clock.Now()
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	r.began = now
+	r.began, r.note = now, ""
 	for _, i := range r.items {
 		it := &r.m.items[i]
 		*it = item{reading: r, strangers: it.strangers}
@@ -196,6 +216,14 @@ func (r *Reading) End(err error) {
 	r.ended, r.err, r.done = now, err, true
 }
 
+// Note says what there is instead of a memory of its that is absent, for the person who looks for the reason. A word on
+// the memory itself, such as that only an echo has its token, is kept.
+func (r *Reading) Note(text string) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.note = text
+}
+
 // Found counts its memories that have been found so far.
 func (r *Reading) Found() int {
 	r.m.mu.Lock()
@@ -208,6 +236,9 @@ func (r *Reading) Found() int {
 	}
 	return n
 }
+
+// Missing counts those that have not.
+func (r *Reading) Missing() int { return len(r.items) - r.Found() }
 
 // Record is called for each record that was read. One without an owner belongs to the user who was read for. Records of
 // one memory with the same non-empty key are one copy, however often a moving page showed them.
@@ -241,13 +272,18 @@ func (r *Reading) match(rec Record, echo bool) {
 		case it.reading != r: // counted where that memory is read for
 		case echo:
 			it.note = "its token stands only in an echo, not in the user's own words"
-		case rec.Key != "" && slices.Contains(it.keys, rec.Key):
 		default:
+			it.exact = it.exact || r.m.opt.Match == MatchToken || r.m.opt.Same(told.Text, rec.Text)
+			if rec.Key != "" && slices.Contains(it.keys, rec.Key) {
+				continue
+			}
 			if rec.Key != "" {
 				it.keys = append(it.keys, rec.Key)
 			}
+			if it.ttl >= 0 && (rec.TTL < 0 || rec.TTL > it.ttl) {
+				it.ttl = rec.TTL
+			}
 			it.copies++
-			it.exact = it.exact || r.m.opt.Match == MatchToken || r.m.opt.Same(told.Text, rec.Text)
 		}
 	}
 }
@@ -274,7 +310,7 @@ func (m *Matcher) Observations(ctx context.Context) []memory.Observation {
 func (m *Matcher) observe(ctx context.Context, i int, now memory.Instant) memory.Observation {
 	it := &m.items[i]
 	o := memory.Observation{
-		Memory: m.ms[i].ID, View: m.opt.View, Copies: it.copies, Strangers: slices.Clone(it.strangers),
+		Memory: m.ms[i].ID, View: m.opt.View, Copies: it.copies, TTL: it.ttl, Strangers: slices.Clone(it.strangers),
 		Began: now, Ended: now,
 	}
 	if it.reading != nil {
@@ -299,7 +335,7 @@ func (m *Matcher) observe(ctx context.Context, i int, now memory.Instant) memory
 		o.State, o.Detail = memory.Unreadable, err.Error()
 		o.Rig = ctx.Err() != nil || m.opt.Rig != nil && m.opt.Rig(err)
 	default:
-		o.State, o.Detail = memory.Absent, it.note
+		o.State, o.Detail = memory.Absent, cmp.Or(it.note, it.reading.note)
 	}
 	return o
 }

@@ -179,6 +179,10 @@ func TestRules(t *testing.T) {
 			r.Record(view.Record{Owner: "ann", Key: "1", Text: "code tokaxyz"})
 			r.Record(view.Record{Owner: "ann", Key: "2", Text: "tokaxyz"})
 		}, [2]seen{{memory.Present, 2, nil, ""}, {state: memory.Absent}}},
+		{"one record in several texts", view.Options{}, func(r *view.Reading) {
+			r.Record(view.Record{Owner: "ann", Key: "1", Text: "a note on tokaxyz"})
+			r.Record(view.Record{Owner: "ann", Key: "1", Text: "code tokaxyz"})
+		}, [2]seen{{memory.Present, 1, nil, ""}, {state: memory.Absent}}},
 		{"an echo", view.Options{}, func(r *view.Reading) {
 			if r.User() == "ann" {
 				r.Echo("I know tokaxyz and tokbxyz")
@@ -311,6 +315,51 @@ func BenchmarkMatcher(b *testing.B) {
 		})
 		if out := m.Observations(context.Background()); out[99_999].State != memory.Present {
 			b.Fatal(out[99_999])
+		}
+	}
+}
+
+// TestBatches: one read for several users, each of which may end in its own way.
+func TestBatches(t *testing.T) {
+	theirs := errors.New("wrong type")
+	ms := []memory.Memory{mem(1, "ann", "tokaxyz"), mem(2, "bob", "tokbxyz"), mem(3, "eve", "tokcxyz"), mem(4, "zoe", "tokdxyz")}
+	m := view.NewMatcher(ms, view.Options{View: "v", Clock: newTicks()})
+	m.Batches(t.Context(), 1, 3, func(_ context.Context, rs []*view.Reading) error {
+		if rs[0].User() == "zoe" {
+			return errors.New("the connection was cut")
+		}
+		if len(rs) != 3 {
+			t.Errorf("%d readings at once, want 3", len(rs))
+		}
+		rs[0].Record(view.Record{Text: "code tokaxyz"})
+		rs[1].End(theirs)
+		rs[2].Note("a list of 7")
+		return nil
+	})
+	var got []string
+	for _, o := range m.Observations(t.Context()) {
+		got = append(got, string(o.State)+" "+o.Detail)
+	}
+	want := []string{"present ", "unreadable wrong type", "absent a list of 7", "unreadable the connection was cut"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestTTL: of several copies the one that stays longest counts.
+func TestTTL(t *testing.T) {
+	for _, c := range []struct {
+		ttls []int64
+		want int64
+	}{{nil, 0}, {[]int64{5, 7, 6}, 7}, {[]int64{5, -1, 6}, -1}, {[]int64{0}, 0}} {
+		out := read(t.Context(), []memory.Memory{mem(1, "ann", "tokaxyz")}, view.Options{}, func(_ context.Context, r *view.Reading) error {
+			for _, ttl := range c.ttls {
+				r.Record(view.Record{Text: "code tokaxyz", TTL: ttl})
+			}
+			return nil
+		})
+		if out[0].TTL != c.want {
+			t.Errorf("of %v it keeps %d, want %d", c.ttls, out[0].TTL, c.want)
 		}
 	}
 }

@@ -30,6 +30,8 @@ type Record struct {
 	Key   string
 	Owner string
 	Text  string
+	// TTL is the remaining time to live, as in memory.Observation.
+	TTL int64
 }
 
 // Scanner is a view that can stream all records of our users: finds duplicates, strangers and leaks.
