@@ -131,7 +131,7 @@ func edit(ctx context.Context, c *goredis.Client, key string, change func([]stri
 // store is one database of a real server, seen by the view through a proxy.
 type store struct {
 	*server
-	*proxy
+	*viewtest.Proxy
 	kind
 	db  int
 	app *goredis.Client
@@ -139,13 +139,13 @@ type store struct {
 }
 
 func newStore(t *testing.T, s *server, k kind, db int) *store {
-	st := &store{server: s, proxy: newProxy(t, s.addr), kind: k, db: db, app: s.client(t, db)}
+	st := &store{server: s, Proxy: viewtest.NewProxy(t, s.addr), kind: k, db: db, app: s.client(t, db)}
 	check(t, st.app.FlushDB(t.Context()).Err())
 	return st
 }
 
 func (s *store) Open(t *testing.T) view.View {
-	return open(t, redis.Config{Name: "redis", URL: fmt.Sprintf("redis://%s/%d", s.proxy.Addr(), s.db), Key: keyForm,
+	return open(t, redis.Config{Name: "redis", URL: fmt.Sprintf("redis://%s/%d", s.Addr(), s.db), Key: keyForm,
 		Page: 1, Clock: clock.System()})
 }
 
@@ -167,7 +167,7 @@ func (s *store) Delete(t *testing.T, user, text string) {
 }
 
 func (s *store) Break(t *testing.T, how viewtest.Trouble) (mend func()) {
-	mend = func() { s.spoil(0, false) }
+	mend = s.Mend
 	switch how {
 	case viewtest.Hang:
 		return s.freeze(t)
@@ -178,13 +178,13 @@ func (s *store) Break(t *testing.T, how viewtest.Trouble) (mend func()) {
 		s.kill()
 		return func() { s.start(t) }
 	case viewtest.Garbage:
-		s.spoil(0, true)
+		s.Garble()
 	case viewtest.Cut:
-		s.spoil(0, false)
+		s.Mend()
 		v := s.Open(t)
 		_, err := v.Find(t.Context(), viewtest.Memories(1, 1, 1))
 		check(t, err)
-		s.spoil(s.spoil(0, false)*6/10, false)
+		s.Cut(s.Said() * 6 / 10)
 	default:
 		t.Fatalf("cannot break by %s", how)
 	}

@@ -2,15 +2,12 @@ package redis_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -94,91 +91,6 @@ func (s *server) freeze(t testing.TB) (thaw func()) {
 	check(t, s.cmd.Process.Signal(syscall.SIGSTOP))
 	return func() { check(t, s.cmd.Process.Signal(syscall.SIGCONT)) }
 }
-
-// proxy stands between the view and the server, and may spoil what the server says.
-type proxy struct {
-	net.Listener
-	to string
-
-	mu      sync.Mutex
-	said    int64 // bytes of the server's since the last change
-	most    int64 // after which connections are cut; 0: never
-	garbage bool
-	conns   []net.Conn
-}
-
-func newProxy(t testing.TB, to string) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	p := &proxy{Listener: l, to: to}
-	var all sync.WaitGroup
-	t.Cleanup(func() {
-		l.Close()
-		p.mu.Lock()
-		for _, c := range p.conns {
-			c.Close()
-		}
-		p.mu.Unlock()
-		all.Wait()
-	})
-	all.Go(func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { p.serve(near) })
-		}
-	})
-	return p
-}
-
-func (p *proxy) serve(near net.Conn) {
-	defer near.Close()
-	far, err := net.Dial("tcp", p.to)
-	if err != nil {
-		return
-	}
-	defer far.Close()
-	p.mu.Lock()
-	p.conns = append(p.conns, near, far)
-	p.mu.Unlock()
-	go func() {
-		_, _ = io.Copy(far, near)
-		far.Close()
-	}()
-	_, _ = io.Copy(writer(func(b []byte) (int, error) {
-		b, cut := p.pass(b)
-		n, err := near.Write(b)
-		return n, errors.Join(err, cut)
-	}), far)
-}
-
-// pass gives what gets through of something that the server said.
-func (p *proxy) pass(b []byte) ([]byte, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.garbage {
-		return []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), nil
-	}
-	if p.said += int64(len(b)); p.most > 0 && p.said > p.most {
-		return b[:max(0, int64(len(b))-(p.said-p.most))], io.ErrClosedPipe
-	}
-	return b, nil
-}
-
-// spoil cuts after so many bytes more, or says garbage; it gives the bytes that went through before.
-func (p *proxy) spoil(most int64, garbage bool) (before int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before, p.said, p.most, p.garbage = p.said, 0, most, garbage
-	return before
-}
-
-type writer func([]byte) (int, error)
-
-func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 func check(t testing.TB, err error) {
 	t.Helper()
