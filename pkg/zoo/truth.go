@@ -59,7 +59,8 @@ func hear(log *truth.Truth, first string) *witness {
 	w := &witness{byID: map[string]*truthOf{}}
 	held := map[string]map[string]bool{} // by store and id
 	found := map[string]bool{}           // stores of which the latest process has said so
-	removing := map[string]time.Time{}
+	// By store and id: a save and a removal of the same memory may cross.
+	storing, removing, removed := map[string]time.Time{}, map[string]time.Time{}, map[string]bool{}
 	of := func(e truth.Event) *truthOf {
 		m := w.byID[e.ID]
 		if m == nil {
@@ -85,14 +86,20 @@ func hear(log *truth.Truth, first string) *witness {
 		case truth.Acknowledged:
 			of(e).taken = e.At
 		case truth.Storing:
-			// A second save of what the store has changes nothing.
+			storing[e.Store+e.ID] = e.At
 			if m := of(e); !held[e.Store][e.ID] {
 				m.stores[e.Store] = append(m.stores[e.Store], span{soon: e.At})
 			}
 		case truth.Stored:
-			spans := of(e).stores[e.Store]
-			if n := len(spans); n > 0 && spans[n-1].sure.IsZero() {
-				spans[n-1].sure = e.At
+			m, key := of(e), e.Store+e.ID
+			if held[e.Store][e.ID] { // new all the same: it was removed meanwhile, and the line that says so comes late
+				end(e.ID, e.Store, removing[key], e.At)
+				removed[key] = true
+			}
+			if n := len(m.stores[e.Store]); n > 0 && m.stores[e.Store][n-1].sure.IsZero() {
+				m.stores[e.Store][n-1].sure = e.At
+			} else {
+				m.stores[e.Store] = append(m.stores[e.Store], span{soon: storing[key], sure: e.At})
 			}
 			held[e.Store][e.ID] = true
 		case truth.Removing:
@@ -100,7 +107,11 @@ func hear(log *truth.Truth, first string) *witness {
 				removing[e.Store+id] = e.At
 			}
 		case truth.Removed:
-			end(e.ID, e.Store, removing[e.Store+e.ID], e.At)
+			if key := e.Store + e.ID; removed[key] {
+				delete(removed, key)
+			} else {
+				end(e.ID, e.Store, removing[key], e.At)
+			}
 		case truth.Holds:
 			// Every process first says once of each store what it found there.
 			if n := len(w.starts); n == 0 || found[e.Store] {

@@ -9,7 +9,8 @@ import (
 )
 
 // story is a memory that was stored in the database, was in the vector store when the app was killed before it could say
-// so, and was destroyed there at the next start; and one that the vector store ignored.
+// so, and was destroyed there at the next start; one that the vector store
+// ignored; and one whose removal crosses a second save, with the lines in either order.
 const story = `{"at":"2026-01-01T00:00:00Z","event":"holds","store":"short_term"}
 {"at":"2026-01-01T00:00:00Z","event":"holds","store":"database"}
 {"at":"2026-01-01T00:00:00Z","event":"holds","store":"vectors"}
@@ -24,6 +25,19 @@ const story = `{"at":"2026-01-01T00:00:00Z","event":"holds","store":"short_term"
 {"at":"2026-01-01T00:00:21Z","event":"holds","store":"vectors"}
 {"at":"2026-01-01T00:00:22Z","event":"removing","store":"database","ids":["1"]}
 {"at":"2026-01-01T00:00:24Z","event":"removed","store":"database","id":"1"}
+{"at":"2026-01-01T00:01:00Z","event":"told","user":"ada","id":"3","text":"three"}
+{"at":"2026-01-01T00:01:01Z","event":"storing","store":"database","user":"ada","id":"3","text":"three"}
+{"at":"2026-01-01T00:01:02Z","event":"stored","store":"database","user":"ada","id":"3","text":"three"}
+{"at":"2026-01-01T00:01:02Z","event":"storing","store":"vectors","user":"ada","id":"3","text":"three"}
+{"at":"2026-01-01T00:01:03Z","event":"stored","store":"vectors","user":"ada","id":"3","text":"three"}
+{"at":"2026-01-01T00:01:04Z","event":"removing","store":"database","ids":["3"]}
+{"at":"2026-01-01T00:01:05Z","event":"storing","store":"database","user":"ada","id":"3","text":"three"}
+{"at":"2026-01-01T00:01:06Z","event":"removed","store":"database","id":"3"}
+{"at":"2026-01-01T00:01:07Z","event":"removing","store":"vectors","ids":["3"]}
+{"at":"2026-01-01T00:01:08Z","event":"stored","store":"database","user":"ada","id":"3","text":"three"}
+{"at":"2026-01-01T00:01:08Z","event":"storing","store":"vectors","user":"ada","id":"3","text":"three"}
+{"at":"2026-01-01T00:01:10Z","event":"stored","store":"vectors","user":"ada","id":"3","text":"three"}
+{"at":"2026-01-01T00:01:11Z","event":"removed","store":"vectors","id":"3"}
 `
 
 func TestHear(t *testing.T) {
@@ -56,6 +70,12 @@ func TestHear(t *testing.T) {
 		{"1", vectors, 13, 14, open}, // it was destroyed at some time between the last word of the process and the start
 		{"1", vectors, 21.1, 30, gone},
 		{"2", vectors, 0, 30, gone},
+		{"3", database, 62, 64, here},
+		{"3", database, 65, 66, open},
+		{"3", database, 68, 90, here},
+		{"3", vectors, 63, 67, here},
+		{"3", vectors, 68, 69, open},
+		{"3", vectors, 70, 90, here},
 	} {
 		if got := look(w.byID[c.id].stores[c.store], at(c.from), at(c.to)); got != c.want {
 			t.Errorf("%s in %s from %vs to %vs: got %d, want %d", c.id, c.store, c.from, c.to, got, c.want)
