@@ -71,6 +71,10 @@ func NewInjector(cfg InjectorConfig) *Injector {
 
 // Armed is an injection that has been planned, allowed and gated, and only waits for its moment.
 type Armed struct {
+	// Recovered, if set before Fire, is called when the fault is proven and the target healthy again, before Fire
+	// journals that and returns.
+	Recovered func(Result)
+
 	in     *Injector
 	inj    Injection
 	fault  Fault
@@ -188,6 +192,9 @@ func (a *Armed) Fire(ctx context.Context, due memory.Instant) (Result, error) {
 	}
 	in.Guard.recovered(true)
 	res.Outcome = Injected
+	if a.Recovered != nil {
+		a.Recovered(res)
+	}
 	return res, in.appendAll(ctx, inj, append(steps,
 		fact.Step{Name: fact.StepProven, Detail: proof(inj), At: res.Recovered},
 		fact.Step{Name: fact.StepRecovered, After: res.After, At: res.Recovered},

@@ -29,6 +29,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 	"net"
 	"net/http"
@@ -36,6 +37,7 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"golang.org/x/sync/errgroup"
 
 	"amnesia/pkg/chatapp/truth"
 )
@@ -82,13 +84,17 @@ func New(ctx context.Context, cfg Config) (*App, error) {
 		return nil, err
 	}
 	app := &App{log: cfg.Log, truth: log}
-	if app.chat, err = openChat(ctx, cfg, log); err != nil {
+	var pages *template.Template
+	var g errgroup.Group
+	g.Go(func() (err error) { pages, err = openPages(); return err })
+	g.Go(func() (err error) { app.chat, err = openChat(ctx, cfg, log); return err })
+	if err = g.Wait(); err != nil {
 		return nil, errors.Join(err, app.close())
 	}
 	if app.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Addr); err != nil {
 		return nil, errors.Join(fmt.Errorf("listening: %w — fix: set CHATAPP_ADDR to a free host:port", err), app.close())
 	}
-	handler, err := newHandler(ctx, cfg, app.chat)
+	handler, err := newHandler(ctx, cfg, app.chat, pages)
 	if err != nil {
 		return nil, errors.Join(err, app.close())
 	}

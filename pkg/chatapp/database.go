@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,8 +80,9 @@ func openDatabase(ctx context.Context, dir string, synced bool) (*database, erro
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
-	db.SetMaxOpenConns(4)
-	db.SetMaxIdleConns(4)
+	conns := max(2, runtime.GOMAXPROCS(0)) // each new one reads the schema; more could not run at once
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
 	d := &database{sql: db, dialect: sqliteDialect()}
 	if _, err := db.ExecContext(ctx, d.schema); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the database in %s: %w — fix: make CHATAPP_DATA a directory that can be written", dir, err), db.Close())

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"html/template"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -38,12 +39,18 @@ type handler struct {
 	pages    *template.Template
 }
 
-func newHandler(ctx context.Context, cfg Config, c *chat) (http.Handler, error) {
-	accounts, err := openAccounts(ctx, c.database, cfg.Now)
+// openPages makes the templates ready for use: html/template looks through one when it is first executed, which would
+// be while the first user waits.
+func openPages() (*template.Template, error) {
+	pages, err := template.ParseFS(assets, "assets/*.html")
 	if err != nil {
 		return nil, err
 	}
-	pages, err := template.ParseFS(assets, "assets/*.html")
+	return pages, errors.Join(pages.ExecuteTemplate(io.Discard, "login.html", loginView{}), pages.ExecuteTemplate(io.Discard, "chat.html", chatView{}))
+}
+
+func newHandler(ctx context.Context, cfg Config, c *chat, pages *template.Template) (http.Handler, error) {
+	accounts, err := openAccounts(ctx, c.database, cfg.Now)
 	if err != nil {
 		return nil, err
 	}

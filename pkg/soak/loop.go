@@ -162,15 +162,15 @@ func (l *Loop) cycle(ctx context.Context) error {
 	n := l.Ledger.NextCycle()
 	inj, control := l.Plan(n)
 	c := fact.Cycle{Run: l.Run, N: n, Control: control}
-	phase := func(p fact.Phase) error {
-		c.Phase, c.At = p, l.Clock.Now()
+	phase := func(p fact.Phase, at memory.Instant) error {
+		c.Phase, c.At = p, at
 		return l.Ledger.Append(ctx, c)
 	}
 	l.takeRecovered()
 	if err := l.retire(ctx); err != nil {
 		return err
 	}
-	if err := phase(fact.PhaseTraffic); err != nil {
+	if err := phase(fact.PhaseTraffic, l.Clock.Now()); err != nil {
 		return err
 	}
 	err := l.body(ctx, n, inj, control, phase)
@@ -196,7 +196,7 @@ func (l *Loop) cycle(ctx context.Context) error {
 }
 
 // body is a cycle from the gate to the last sweep.
-func (l *Loop) body(ctx context.Context, n int, inj chaos.Injection, control bool, phase func(fact.Phase) error) error {
+func (l *Loop) body(ctx context.Context, n int, inj chaos.Injection, control bool, phase func(fact.Phase, memory.Instant) error) error {
 	healthy, err := l.readGate(ctx, n)
 	if err != nil {
 		return err
@@ -211,33 +211,63 @@ func (l *Loop) body(ctx context.Context, n int, inj chaos.Injection, control boo
 			return err
 		}
 	}
+	fired := func() error { return nil }
 	if healthy {
-		if err := l.trafficUnderFault(ctx, n, inj, armed); err != nil {
+		if fired, err = l.trafficUnderFault(ctx, n, inj, armed); err != nil {
 			return err
 		}
 	}
-	// The first reads need not wait until the phase is on record.
-	settling := make(chan error, 1)
-	go func() { settling <- phase(fact.PhaseSettle) }()
-	err = l.settle(ctx, n)
-	return errors.Join(<-settling, err)
+	// What the fault did and that the target settles goes on record while the first reads are made, and before them.
+	at := l.Clock.Now()
+	settling := sync.OnceValue(func() error {
+		if err := fired(); err != nil {
+			return err
+		}
+		return phase(fact.PhaseSettle, at)
+	})
+	go settling()
+	err = l.settle(ctx, n, settling)
+	if serr := settling(); serr != nil {
+		return serr
+	}
+	return err
 }
 
-// trafficUnderFault plays the users and fires the armed injection, if there is one, when its moment comes.
-func (l *Loop) trafficUnderFault(ctx context.Context, n int, inj chaos.Injection, armed *chaos.Armed) error {
-	done := make(chan struct{})
-	fired := make(chan error, 1)
+// trafficUnderFault plays the users and fires the armed injection, if there is one, when its moment comes. It returns
+// when the users are done and the target is healthy again; fired waits for the rest, which is the injection's journal.
+func (l *Loop) trafficUnderFault(ctx context.Context, n int, inj chaos.Injection, armed *chaos.Armed) (fired func() error, err error) {
 	if armed == nil {
-		fired <- nil
-	} else {
-		t := newTrigger(inj)
-		l.setTrigger(t)
-		defer l.setTrigger(nil)
-		go func() { fired <- l.fire(ctx, t, armed, done) }()
+		return func() error { return nil }, l.traffic(ctx, n)
 	}
-	err := l.traffic(ctx, n)
+	t := newTrigger(inj)
+	l.setTrigger(t)
+	defer l.setTrigger(nil)
+	done, recovered, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	armed.Recovered = func(r chaos.Result) {
+		l.mu.Lock()
+		l.recovered = r.After
+		l.mu.Unlock()
+		close(recovered)
+	}
+	var ferr error
+	go func() {
+		defer close(over)
+		ferr = l.fire(ctx, t, armed, done)
+	}()
+	fired = func() error {
+		<-over
+		return ferr
+	}
+	err = l.traffic(ctx, n)
 	close(done)
-	return errors.Join(err, <-fired)
+	select {
+	case <-recovered:
+	case <-over:
+	}
+	if err != nil {
+		return nil, errors.Join(err, fired())
+	}
+	return fired, nil
 }
 
 // fire waits for the point and lets the fault loose at its delay after it. What becomes of the target is in the facts:
@@ -250,11 +280,6 @@ func (l *Loop) fire(ctx context.Context, t *trigger, armed *chaos.Armed, traffic
 	l.setFiring(true)
 	defer l.setFiring(false)
 	r, err := armed.Fire(ctx, due)
-	if r.Outcome == chaos.Injected {
-		l.mu.Lock()
-		l.recovered = r.After
-		l.mu.Unlock()
-	}
 	fields := []zap.Field{zap.Int64("injection", t.inj.ID), zap.String("kind", t.inj.Kind), zap.Strings("services", chaos.Hit(t.inj)),
 		zap.String("outcome", string(r.Outcome)), zap.Duration("recovery", r.Recovery)}
 	if ctx.Err() != nil {
@@ -292,14 +317,15 @@ func (l *Loop) readGate(ctx context.Context, n int) (healthy bool, err error) {
 	return healthy, l.Ledger.Append(ctx, g)
 }
 
-// settle sweeps until no verdict of a live memory can change by another read, or the bound is reached.
-func (l *Loop) settle(ctx context.Context, n int) error {
+// settle sweeps until no verdict of a live memory can change by another read, or the bound is reached. What was read is
+// recorded once ready has returned.
+func (l *Loop) settle(ctx context.Context, n int, ready func() error) error {
 	all := l.alive()
-	if err := l.sweep(ctx, n, false, func(Look) []memory.Memory { return all }); err != nil {
+	if err := l.sweep(ctx, n, false, ready, func(Look) []memory.Memory { return all }); err != nil {
 		return err
 	}
 	mine := slices.DeleteFunc(slices.Clone(all), func(m memory.Memory) bool { return m.Cycle != n })
-	if err := l.sweep(ctx, n, true, func(Look) []memory.Memory { return mine }); err != nil {
+	if err := l.sweep(ctx, n, true, ready, func(Look) []memory.Memory { return mine }); err != nil {
 		return err
 	}
 	longest := time.Duration(0)
@@ -330,7 +356,7 @@ func (l *Loop) settle(ctx context.Context, n int) error {
 		wait = min(2*wait, 200*time.Millisecond)
 		due := func(k Look) []memory.Memory { return open[k.Contract.View] }
 		for _, last := range []bool{false, true} {
-			if err := l.sweep(ctx, n, last, due); err != nil {
+			if err := l.sweep(ctx, n, last, ready, due); err != nil {
 				return err
 			}
 		}

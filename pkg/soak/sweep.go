@@ -28,8 +28,8 @@ type Look struct {
 }
 
 // sweep reads the views, each for the memories that are due in it, and makes what was seen durable. last chooses
-// between the views that come last and all others.
-func (l *Loop) sweep(ctx context.Context, cycle int, last bool, due func(Look) []memory.Memory) error {
+// between the views that come last and all others. Nothing is recorded before ready has returned.
+func (l *Loop) sweep(ctx context.Context, cycle int, last bool, ready func() error, due func(Look) []memory.Memory) error {
 	var rounds [][]reading
 	for _, look := range l.Looks {
 		if look.Last != last {
@@ -48,7 +48,7 @@ func (l *Loop) sweep(ctx context.Context, cycle int, last bool, due func(Look) [
 		}
 	}
 	for _, r := range rounds {
-		if err := l.round(ctx, cycle, r); err != nil {
+		if err := l.round(ctx, cycle, ready, r); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ type reading struct {
 // round reads several views at the same time. One reading of the services' health precedes all of the reads, another
 // follows them all: what stands between the two for one view does so for each. Trouble with a view is evidence (of
 // nothing), not an error; an error is the ledger's, or the end of ctx.
-func (l *Loop) round(ctx context.Context, cycle int, rs []reading) error {
+func (l *Loop) round(ctx context.Context, cycle int, ready func() error, rs []reading) error {
 	before := l.health(ctx, rs, l.takeRecovered())
 	var wg sync.WaitGroup
 	for i := range rs {
@@ -82,6 +82,9 @@ func (l *Loop) round(ctx context.Context, cycle int, rs []reading) error {
 	for i := range rs {
 		service := rs[i].look.Contract.Service
 		facts[i] = l.swept(cycle, &rs[i], before[service], after[service])
+	}
+	if err := ready(); err != nil {
+		return err
 	}
 	return l.Ledger.Append(ctx, facts...)
 }
