@@ -103,6 +103,7 @@ func New(ctx context.Context, cfg Config) (*App, error) {
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          zap.NewStdLog(cfg.Log),
 	}
+	new(silent).watch(app.server)
 	return app, nil
 }
 
