@@ -6,7 +6,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo test bench lint setup clean
+.PHONY: help build demo stack down test bench lint setup clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,11 +17,17 @@ build: ## build bin/amnesia and bin/chatapp
 demo: build ## show the whole idea on real processes: a sample app with a planted bug, and without
 	./bin/amnesia demo $(AMNESIA_FLAGS)
 
+stack: ## bring up the sample app on Redis, PostgreSQL and Chroma in containers; BUGS=name,name plants bugs
+	@BUGS='$(BUGS)' HOMES='$(HOMES)' deploy/compose/up
+
+down: ## remove that stack with its data
+	@deploy/compose/down
+
 setup: ## install what the tests need (as root on Debian; elsewhere say what is missing)
 	@.ci/setup
 
 test: setup ## run every test, with the race detector on
-	@. .ci/env; $(GO) test -race -timeout 15m $(TESTFLAGS) ./...
+	$(GO) test -race -timeout 15m $(TESTFLAGS) ./...
 
 bench: build ## measure speed, as ratios within one run
 	./bin/bench

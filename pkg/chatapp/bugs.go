@@ -30,8 +30,8 @@ const (
 	Leak Bug = "leak"
 	// LocalEcho lets the page draw its history from the browser's storage, while the stores are written as in AckEarly.
 	LocalEcho Bug = "local-echo"
-	// RetryDup gives a store one retryPatience to save, and then saves once more under a new id. A store that was only
-	// slow has the memory twice.
+	// RetryDup gives Redis half a second to save, and then saves once more under a new id. If it was only slow it has the
+	// memory twice.
 	RetryDup Bug = "retry-dup"
 	// SlowIndex (a control) shows a memory only Config.IndexDelay after it was stored.
 	SlowIndex Bug = "slow-index"

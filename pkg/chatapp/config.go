@@ -150,13 +150,10 @@ func (c Config) checkFit(check func(name string, err error)) {
 			check("CHATAPP_HOMES", fmt.Errorf("%s is a bug of the vector memory — fix: add vectors", bug))
 		}
 	}
-	for _, bug := range []Bug{TTLLong, TTLNone, TTLShort} {
+	for _, bug := range []Bug{RetryDup, TTLLong, TTLNone, TTLShort} {
 		if c.Bugs[bug] && c.Redis == "" {
 			check("CHATAPP_REDIS_URL", fmt.Errorf("%s is a bug of the lists in Redis — fix: name a server", bug))
 		}
-	}
-	if c.Bugs[RetryDup] && c.Redis == "" && c.Postgres == "" && c.Chroma == "" {
-		check("CHATAPP_BUGS", fmt.Errorf("%s needs a store that can be late — fix: set CHATAPP_REDIS_URL, CHATAPP_POSTGRES_DSN or CHATAPP_CHROMA_URL", RetryDup))
 	}
 	if c.Bugs[EphemeralVolume] && c.Chroma != "" {
 		check("CHATAPP_BUGS", fmt.Errorf("%s is a bug of the server here — fix: start Chroma without a durable volume", EphemeralVolume))

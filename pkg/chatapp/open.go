@@ -128,6 +128,14 @@ func (c *chat) openRedis(ctx context.Context) (Store, error) {
 	return openRedis(ctx, c.cfg.Redis, ttl, !c.cfg.Bugs[TTLShort])
 }
 
+// impatient plants RetryDup.
+func (c *chat) impatient(s Store) Store {
+	if c.cfg.Bugs[RetryDup] && s.Name() == RedisStore {
+		return retried{Store: s, next: c.next}
+	}
+	return s
+}
+
 // openShortTerm takes Redis where there is one that is no home already.
 func (c *chat) openShortTerm(ctx context.Context) error {
 	if c.cfg.Redis == "" || slices.Contains(c.cfg.Homes, RedisStore) {
@@ -139,16 +147,14 @@ func (c *chat) openShortTerm(ctx context.Context) error {
 		return err
 	}
 	witness := witnessed{store, c.record}
-	c.recent = redisShortTerm{store: witness, log: c.log}
+	c.recent = redisShortTerm{store: c.impatient(witness), log: c.log}
 	c.cache = store
 	return witness.holds(ctx)
 }
 
 // plantIn wraps a store in the bugs that lie between the app and it.
 func (c *chat) plantIn(s Store) Store {
-	if c.cfg.Bugs[RetryDup] {
-		s = retried{Store: s, next: c.next}
-	}
+	s = c.impatient(s)
 	if c.cfg.Bugs[Buffered] {
 		s = &buffered{Store: s}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,7 +82,7 @@ func (b *buffered) Close() error {
 // retryPatience is how long RetryDup waits for a store.
 const retryPatience = 500 * time.Millisecond
 
-// retried is RetryDup: it takes a store that is slow for one that has failed.
+// retried is RetryDup: it takes a server that is slow for one that has failed.
 type retried struct {
 	Store
 	next func() (time.Time, string)
@@ -91,9 +92,10 @@ func (r retried) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
 	for {
 		try, cancel := context.WithTimeout(ctx, retryPatience)
 		stored, err := r.Store.Save(try, ms...)
-		late := err != nil && try.Err() != nil && ctx.Err() == nil
 		cancel()
-		if !late {
+		var network net.Error
+		late := errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &network) && network.Timeout())
+		if !late || ctx.Err() != nil {
 			return stored, err
 		}
 		ms = slices.Clone(ms)

@@ -47,43 +47,52 @@ func openRedis(ctx context.Context, address string, ttl time.Duration, refresh b
 
 func (s *redisStore) Name() string { return RedisStore }
 
-// Save pushes in one transaction: all or none, and never a list without its end.
+// pushScript appends to a list the values that are not there yet, which begin with the same id, sets the list's life,
+// and gives the positions of those that were new. It is one step to everyone else, and one exchange to us.
+//
+// KEYS: the list. ARGV: the life in milliseconds (0: for ever), 1 to prolong a life that is set, then the values.
+const pushScript = `
+local have = {}
+for _, value in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do have[string.match(value, '^{"id":"(%x*)"')] = true end
+local new = {}
+for i = 3, #ARGV do
+	local id = string.match(ARGV[i], '^{"id":"(%x*)"')
+	if not have[id] then
+		have[id] = true
+		redis.call('RPUSH', KEYS[1], ARGV[i])
+		new[#new + 1] = i - 3
+	end
+end
+if ARGV[1] ~= '0' and #new > 0 and (ARGV[2] == '1' or redis.call('PTTL', KEYS[1]) < 0) then
+	redis.call('PEXPIRE', KEYS[1], ARGV[1])
+end
+return new`
+
+// Save writes each user's memories in one step.
 func (s *redisStore) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
-	have := map[string][]Memory{}
-	var stored []Memory
-	tx := s.client.TxPipeline()
+	byUser := map[string][]Memory{}
 	for _, m := range ms {
-		if _, read := have[m.User]; !read {
-			_, old, err := s.list(ctx, redisPrefix+m.User)
-			if err != nil {
-				return nil, fmt.Errorf("saving to Redis: %w", err)
-			}
-			have[m.User] = old
-		}
-		if slices.ContainsFunc(have[m.User], func(old Memory) bool { return old.ID == m.ID }) {
-			continue
-		}
-		value, err := json.Marshal(redisMemory{m.ID, m.User, m.Text, m.Summary, m.At.UTC()})
-		if err != nil {
-			return nil, err
-		}
-		stored = append(stored, m)
-		have[m.User] = append(have[m.User], m)
-		tx.RPush(ctx, redisPrefix+m.User, value)
-		switch {
-		case s.ttl == 0:
-		case s.refresh:
-			tx.Expire(ctx, redisPrefix+m.User, s.ttl)
-		default:
-			tx.ExpireNX(ctx, redisPrefix+m.User, s.ttl)
-		}
+		byUser[m.User] = append(byUser[m.User], m)
 	}
-	if len(stored) > 0 {
-		if _, err := tx.Exec(ctx); err != nil {
+	fresh := map[string]bool{}
+	for user, theirs := range byUser {
+		args := []any{s.ttl.Milliseconds(), s.refresh}
+		for _, m := range theirs {
+			value, err := json.Marshal(redisMemory{m.ID, m.User, m.Text, m.Summary, m.At.UTC()})
+			if err != nil {
+				return nil, err
+			}
+			args = append(args, value)
+		}
+		added, err := s.client.Eval(ctx, pushScript, []string{redisPrefix + user}, args...).Int64Slice()
+		if err != nil {
 			return nil, fmt.Errorf("saving to Redis: %w", err)
 		}
+		for _, i := range added {
+			fresh[theirs[i].ID] = true
+		}
 	}
-	return stored, nil
+	return slices.DeleteFunc(slices.Clone(ms), func(m Memory) bool { return !fresh[m.ID] }), nil
 }
 
 func (s *redisStore) Delete(ctx context.Context, ms ...Memory) (deleted []string, err error) {
