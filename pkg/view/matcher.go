@@ -187,6 +187,14 @@ func (r *Reading) One(n int) *Reading { return r.m.begin(r.user, r.items[n:n+1])
 // User is the user it reads for; empty for all.
 func (r *Reading) User() string { return r.user }
 
+// Users are the users it reads for, each once.
+func (r *Reading) Users() []string {
+	if r.user != "" {
+		return []string{r.user}
+	}
+	return slices.Clone(r.m.users)
+}
+
 // Memories gives the memories that it is about, in the order in which they were asked.
 func (r *Reading) Memories() []memory.Memory {
 	out := make([]memory.Memory, len(r.items))

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -48,18 +49,31 @@ var kinds = []kind{
 		}},
 	{name: "string of messages", whole: true,
 		put: func(ctx context.Context, c *goredis.Client, key string, _ int64, text string) error {
-			return edit(ctx, c, key, func(texts []string) []string { return append(texts, text) })
+			n, err := c.StrLen(ctx, key).Result()
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				return c.Set(ctx, key, "["+message(text)+"]", 0).Err()
+			}
+			return c.SetRange(ctx, key, n-1, ","+message(text)+"]").Err()
 		},
 		remove: func(ctx context.Context, c *goredis.Client, key, text string) error {
-			return edit(ctx, c, key, func(texts []string) []string {
-				var left []string
-				for _, t := range texts {
-					if t != text {
-						left = append(left, t)
-					}
+			var old, left []json.RawMessage
+			all, err := c.Get(ctx, key).Bytes()
+			if err == nil {
+				err = json.Unmarshal(all, &old)
+			}
+			for _, m := range old {
+				if string(m) != message(text) {
+					left = append(left, m)
 				}
-				return left
-			})
+			}
+			if err != nil || len(left) == 0 {
+				return errors.Join(err, c.Del(ctx, key).Err())
+			}
+			all, err = json.Marshal(left)
+			return errors.Join(err, c.Set(ctx, key, all, 0).Err())
 		}},
 	{name: "hash",
 		put: func(ctx context.Context, c *goredis.Client, key string, n int64, text string) error {
@@ -106,26 +120,6 @@ var kinds = []kind{
 func message(text string) string {
 	b, _ := json.Marshal(map[string]any{"role": "user", "content": text})
 	return string(b)
-}
-
-// edit changes a JSON list of messages.
-func edit(ctx context.Context, c *goredis.Client, key string, change func([]string) []string) error {
-	var msgs []struct{ Type, Content string }
-	if b, err := c.Get(ctx, key).Bytes(); err == nil {
-		if err := json.Unmarshal(b, &msgs); err != nil {
-			return err
-		}
-	}
-	var texts []string
-	for _, m := range msgs {
-		texts = append(texts, m.Content)
-	}
-	msgs = nil
-	for _, t := range change(texts) {
-		msgs = append(msgs, struct{ Type, Content string }{"human", t})
-	}
-	b, _ := json.Marshal(msgs)
-	return c.Set(ctx, key, b, 0).Err()
 }
 
 // store is one database of a real server, seen by the view through a proxy.
