@@ -19,11 +19,7 @@ const (
 	chromaCollection = "memories"
 	chromaDatabase   = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 	chromaPage       = 1000 // records in one answer
-	// chromaDimensions is the length of the embeddings that Chroma gets. It finds candidates by them, and rank, which has
-	// more, orders these.
 	chromaDimensions = 384
-	// chromaCandidates is how many records are asked for when some are to be found that resemble a text.
-	chromaCandidates = 50
 )
 
 // chroma is the vector memory on a Chroma server: the text is the document, user_id, id, summary and created_at are its
@@ -207,6 +203,8 @@ func (c *chroma) Delete(ctx context.Context, ms ...Memory) (deleted []string, er
 	return deleted, nil
 }
 
+// Find reads what the exact conditions leave and ranks it here: a user's memories are few, and the server's index, which
+// is approximate, misses some where many resemble each other.
 func (c *chroma) Find(ctx context.Context, q Query) ([]Memory, error) {
 	request := map[string]any{"include": []string{"documents", "metadatas"}}
 	var where []map[string]any
@@ -223,11 +221,7 @@ func (c *chroma) Find(ctx context.Context, q Query) ([]Memory, error) {
 	default:
 		request["where"] = map[string]any{"$and": where}
 	}
-	find := c.all
-	if q.Like != "" {
-		find = c.nearest(q.Like)
-	}
-	ms, err := find(ctx, request)
+	ms, err := c.all(ctx, request)
 	if err != nil {
 		return nil, fmt.Errorf("reading Chroma: %w", err)
 	}
@@ -246,26 +240,6 @@ func (c *chroma) all(ctx context.Context, request map[string]any) (ms []Memory, 
 		if len(page.IDs) < chromaPage {
 			return ms, nil
 		}
-	}
-}
-
-// nearest asks the vector index.
-func (c *chroma) nearest(text string) func(context.Context, map[string]any) ([]Memory, error) {
-	return func(ctx context.Context, request map[string]any) ([]Memory, error) {
-		request["query_embeddings"], request["n_results"] = [][]float32{dense(embedding(text))}, chromaCandidates
-		var answer struct {
-			IDs       [][]string         `json:"ids"`
-			Documents [][]string         `json:"documents"`
-			Metadatas [][]chromaMetadata `json:"metadatas"`
-		}
-		if err := c.call(ctx, "query", request, &answer); err != nil {
-			return nil, err
-		}
-		var ms []Memory
-		for i, ids := range answer.IDs {
-			ms = append(ms, chromaRecords{IDs: ids, Documents: answer.Documents[i], Metadatas: answer.Metadatas[i]}.memories()...)
-		}
-		return ms, nil
 	}
 }
 
