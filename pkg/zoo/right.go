@@ -129,9 +129,9 @@ type read struct {
 }
 
 // reads gives every look at a view for the memory that could have found it, in order, with what it must have found. Of a
-// look during which the memory came or went, only the look itself can know on which side it fell: it is taken at its
-// word, and raced says that there was one.
-func (c *chronicle) reads(l *life, view string, spans []span) (out []read, raced bool) {
+// look during which the memory came or went, only the look itself can know on which side it fell: with doubt open it is
+// taken at its word, else it found what doubt says.
+func (c *chronicle) reads(l *life, view string, spans []span, doubt seen) (out []read) {
 	var state memory.State
 	for i := range c.sweeps {
 		s := &c.sweeps[i]
@@ -147,15 +147,19 @@ func (c *chronicle) reads(l *life, view string, spans []span) (out []read, raced
 		if !s.Complete || state == memory.Unreadable {
 			continue
 		}
-		if r.found = look(spans, r.began.Time(), r.ended.Time()); r.found == open {
-			raced, r.found = true, gone
-			if state.Here() {
-				r.found = here
-			}
+		r.found = look(spans, r.began.Time(), r.ended.Time())
+		switch {
+		case r.found != open:
+		case doubt != open:
+			r.found = doubt
+		case state.Here():
+			r.found = here
+		default:
+			r.found = gone
 		}
 		out = append(out, r)
 	}
-	return out, raced
+	return out
 }
 
 // base is what a deadline at the moment counts from: the acknowledgement, or the end of a later fault.
@@ -168,8 +172,8 @@ func (c *chronicle) base(acked, at memory.Instant) memory.Instant {
 	return acked
 }
 
-// right gives what must be said of a memory; raced reports whether a look was taken at its word for it.
-func (c *chronicle) right(k Case, l *life, t *truthOf) (w word, raced bool) {
+// right gives what must be said of a memory. For doubt see reads.
+func (c *chronicle) right(k Case, l *life, t *truthOf, doubt seen) (w word) {
 	places := map[string][]span{}
 	show := func(spans []span) []span {
 		if k.slow {
@@ -189,9 +193,7 @@ func (c *chronicle) right(k Case, l *life, t *truthOf) (w word, raced bool) {
 	}
 	reads := map[string][]read{}
 	for view, spans := range places {
-		var race bool
-		reads[view], race = c.reads(l, view, spans)
-		raced = raced || race
+		reads[view] = c.reads(l, view, spans, doubt)
 	}
 
 	if k.strangers && c.shownToOthers(l, places["page"]) {
@@ -209,7 +211,7 @@ func (c *chronicle) right(k Case, l *life, t *truthOf) (w word, raced bool) {
 	switch {
 	case acked.IsZero():
 		w.kind = memory.Indeterminate
-		return w, raced
+		return w
 	case l.begins:
 		w.kind = memory.Released
 		for _, rs := range reads {
@@ -219,7 +221,7 @@ func (c *chronicle) right(k Case, l *life, t *truthOf) (w word, raced bool) {
 				}
 			}
 		}
-		return w, raced
+		return w
 	}
 
 	var missing []string
@@ -239,7 +241,7 @@ func (c *chronicle) right(k Case, l *life, t *truthOf) (w word, raced bool) {
 	switch {
 	case stores == len(k.Homes) && !blank:
 		w.kind = memory.Volatile
-		return w, raced
+		return w
 	case stores == len(k.Homes):
 		w.kind = memory.Lost
 	case stores > 0:
@@ -248,14 +250,14 @@ func (c *chronicle) right(k Case, l *life, t *truthOf) (w word, raced bool) {
 		w.kind = memory.Hidden
 	case late:
 		w.kind = memory.Late
-		return w, raced
+		return w
 	default:
 		w.kind = memory.Kept
-		return w, raced
+		return w
 	}
 	w.class, w.service = memory.Silent, "app"
 	w.fault = c.cause(l, missing, places)
-	return w, raced
+	return w
 }
 
 // acknowledged is when the user saw the last confirmation; zero when he did not.

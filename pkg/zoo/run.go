@@ -46,7 +46,7 @@ type Result struct {
 	Seed     uint64
 	Dir      string // with the configuration, the ledger and the truth log
 	Memories []Compared
-	Raced    int // memories that came or went during a look, which was then taken at its word
+	Raced    int // memories whose right verdict hangs on a look during which they came or went
 }
 
 // Compared is one memory.
@@ -191,8 +191,8 @@ func (r *Result) compare(k Case, c *chronicle, log *truth.Truth) error {
 			return fmt.Errorf("the user saw %s acknowledged, the app did not set out to say so", id)
 		}
 		said := wordOf(l.said)
-		right, raced := c.right(k, l, t)
-		if raced {
+		right := c.right(k, l, t, open)
+		if right != c.right(k, l, t, gone) || right != c.right(k, l, t, here) {
 			r.Raced++
 		}
 		r.Memories = append(r.Memories, Compared{Memory: l.memory, Said: said.String(), Right: right.String(), OK: said == right,

@@ -71,7 +71,7 @@ func (t *Tally) Write(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "zoo: %d cases, precision %.3f, recall %.3f (%d runs, %d memories, %d of them moved during a look)\n",
+	_, err := fmt.Fprintf(out, "zoo: %d cases, precision %.3f, recall %.3f (%d runs, %d memories, %d of them hang on a race)\n",
 		len(t.cases), t.Precision(), t.Recall(), t.Runs, t.Memories, t.Raced)
 	return err
 }

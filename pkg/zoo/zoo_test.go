@@ -98,7 +98,7 @@ func (l *locked) report(t *testing.T) {
 	}
 	// A bench that takes the daemon at its word compares nothing.
 	if l.Raced*20 > l.Memories {
-		t.Errorf("%d of %d memories moved during a look", l.Raced, l.Memories)
+		t.Errorf("the right verdict of %d among %d memories hangs on a race", l.Raced, l.Memories)
 	}
 }
 
