@@ -14,6 +14,8 @@ import (
 	"amnesia/pkg/view/answer"
 	viewhttp "amnesia/pkg/view/http"
 	"amnesia/pkg/view/page"
+	"amnesia/pkg/view/postgres"
+	"amnesia/pkg/view/redis"
 	"amnesia/pkg/view/sqlite"
 )
 
@@ -89,6 +91,10 @@ func (a *App) openView(v config.View, reader *session.Player, accounts *accounts
 		}
 		return viewhttp.New(viewhttp.Config{Name: v.Name, URL: v.HTTP.URL, Items: v.HTTP.Items, Text: v.HTTP.Text, Owner: v.HTTP.Owner,
 			Next: v.HTTP.Next, Headers: h, Match: v.HTTP.Match, Clock: a.clock})
+	case "redis":
+		return redis.New(redis.Config{Name: v.Name, URL: v.Redis.Address.Reveal(), Key: v.Redis.Key, Match: v.Redis.Match, Clock: a.clock})
+	case "postgres":
+		return postgres.New(postgres.Config{Name: v.Name, DSN: v.Postgres.Address.Reveal(), Query: v.Postgres.Query, Match: v.Postgres.Match, Clock: a.clock})
 	}
 	return nil, fmt.Errorf("the kind %q has no adapter", v.Kind) // the loader refuses it first
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -209,7 +210,39 @@ func (l *loader) views(c *Config) {
 			l.jsonPath(path+".text", v.HTTP.Text)
 			l.jsonPath(path+".owner", v.HTTP.Owner)
 			l.jsonPath(path+".next", v.HTTP.Next)
+		case "redis":
+			l.open(path+".url", v.Redis.URL, &v.Redis.Address, "redis://host:6379/0")
+			if l.has(path+".key") && !strings.Contains(v.Redis.Key, "{user}") {
+				l.fail(path+".key", "is the same for all users", "put {user} into it, as in chat:memory:{user}")
+			}
+		case "postgres":
+			l.open(path+".dsn", v.Postgres.URL, &v.Postgres.Address, "postgres://user@host:5432/database")
+			l.query(path+".query", v.Postgres.Query)
 		}
+	}
+}
+
+// password finds a password in an address: of a URL, or among the keywords of libpq.
+var password = regexp.MustCompile(`^[a-z]+://[^/@]*:[^/]*@|(?i)\bpassword\s*=`)
+
+// open checks that exactly one of an address in the file and a secret one is there, and fills the secret one in.
+func (l *loader) open(path, text string, secret *Secret, form string) {
+	key := path[strings.LastIndex(path, ".")+1:]
+	var given []string
+	for _, from := range []string{"", "_env", "_file"} {
+		if l.has(path + from) {
+			given = append(given, path+from)
+		}
+	}
+	switch {
+	case len(given) == 0:
+		l.fail(path, "is missing", fmt.Sprintf("add %s: %s, or with a password in it %[1]s_env: NAME", key, form))
+	case len(given) > 1:
+		l.fail(given[1], "the address is there twice", "remove one of them")
+	case text != "" && password.MatchString(text):
+		l.fail(path, "a secret does not stand in the file", fmt.Sprintf("write %s_env: NAME or %[1]s_file: PATH", key))
+	case text != "":
+		*secret = NewSecret(text)
 	}
 }
 

@@ -110,10 +110,12 @@ type View struct {
 	Service  string   `yaml:"service,omitempty"` // filled in: app for what a user looks at, else the name
 	Contract Contract `yaml:"contract,omitempty"`
 
-	Page   PageView   `yaml:",inline" kind:"page"`
-	Answer AnswerView `yaml:",inline" kind:"answer"`
-	SQLite SQLiteView `yaml:",inline" kind:"sqlite"`
-	HTTP   HTTPView   `yaml:",inline" kind:"http"`
+	Page     PageView     `yaml:",inline" kind:"page"`
+	Answer   AnswerView   `yaml:",inline" kind:"answer"`
+	SQLite   SQLiteView   `yaml:",inline" kind:"sqlite"`
+	HTTP     HTTPView     `yaml:",inline" kind:"http"`
+	Redis    RedisView    `yaml:",inline" kind:"redis"`
+	Postgres PostgresView `yaml:",inline" kind:"postgres"`
 }
 
 // PageView is the history as the page shows it, read by the script's recall section.
@@ -142,6 +144,22 @@ type HTTPView struct {
 	Owner   string     `yaml:"owner,omitempty"` // JSONPath within a record
 	Next    string     `yaml:"next,omitempty"`  // JSONPath to the next address; the end is reached when it is empty
 	Headers Values     `yaml:"headers,omitempty"`
+	Match   view.Match `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
+}
+
+// RedisView reads a key of Redis for each user.
+type RedisView struct {
+	URL     string     `yaml:"url,omitempty"` // where there is no secret in it
+	Address Secret     `yaml:"url,omitempty"` // filled in with URL
+	Key     string     `yaml:"key"`           // {user} stands for the user
+	Match   view.Match `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
+}
+
+// PostgresView runs a query.
+type PostgresView struct {
+	URL     string     `yaml:"dsn,omitempty"` // where there is no secret in it
+	Address Secret     `yaml:"dsn,omitempty"` // filled in with URL
+	Query   string     `yaml:"query"`         // $1: the user, or with ANY($1) all of them
 	Match   view.Match `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
 }
 

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write what the loader says now to the e
 
 func environment(name string) string {
 	return map[string]string{
-		"CHATAPP_API_KEY": "sesame-api", "CHATAPP_PASSWORD": "sesame-pw", "CHATAPP_TOKEN": "sesame-token", "PW": "sesame",
+		"CHATAPP_API_KEY": "sesame-api", "CHATAPP_PASSWORD": "sesame-pw", "CHATAPP_TOKEN": "sesame-token", "CHATAPP_DSN": "postgres://app:sesame-dsn@127.0.0.1/chat", "PW": "sesame",
 	}[name]
 }
 
@@ -127,7 +127,7 @@ func TestFull(t *testing.T) {
 	if a := c.Sessions.Script.Tell[2].Acknowledged; a.Level != "shown" || a.Selector != ".ai-message" || a.Contains != "{{.Token}}" {
 		t.Errorf("acknowledged: %+v", a)
 	}
-	if !slices.Equal([]string{"page", "answer", "notes", "cache"}, names(c.Views)) {
+	if !slices.Equal([]string{"page", "answer", "notes", "cache", "redis", "facts"}, names(c.Views)) {
 		t.Errorf("views %v", names(c.Views))
 	}
 	wantContracts := []memory.Contract{
@@ -137,12 +137,17 @@ func TestFull(t *testing.T) {
 			MayLose: &memory.MayLose{Window: time.Second, On: []string{"crash_all"}}},
 		{View: "cache", Service: "redis", Settle: 10 * time.Second, TTL: 30 * time.Minute, Slack: 2 * time.Second,
 			TTLFrom: memory.TTLFromLastWrite},
+		{View: "redis", Service: "redis", Settle: 10 * time.Second},
+		{View: "facts", Service: "app", Durable: true, Settle: 10 * time.Second},
 	}
 	if diff := cmp.Diff(wantContracts, c.Contracts()); diff != "" {
 		t.Errorf("contracts (-want +got):\n%s", diff)
 	}
 	if got := c.Views[3].HTTP.Headers.Reveal()["Authorization"]; got != "sesame-token" {
 		t.Errorf("header %q", got)
+	}
+	if r, p := c.Views[4].Redis, c.Views[5].Postgres; r.Address.Reveal() != "redis://127.0.0.1:6379/0" || p.Address.Reveal() != environment("CHATAPP_DSN") {
+		t.Errorf("addresses %q and %q", r.Address.Reveal(), p.Address.Reveal())
 	}
 	if w := c.Limits.Window; w == nil || w.Zone.String() != "Europe/Paris" {
 		t.Errorf("hours %v", w)

@@ -23,8 +23,8 @@ var kinds = map[string]viewKind{
 	"http":         {built: true, durable: true},
 	"chroma":       {durable: true},
 	"chroma_query": {durable: true},
-	"redis":        {durable: false},
-	"postgres":     {durable: true},
+	"redis":        {built: true, durable: false},
+	"postgres":     {built: true, durable: true},
 	"mysql":        {durable: true},
 }
 

@@ -43,6 +43,8 @@ func TestSchemaKnowsWhatTheLoaderKnows(t *testing.T) {
 		"view_answer":    "views: {answer: {%s}}",
 		"view_sqlite":    "views: {sqlite: {%s}}",
 		"view_http":      "views: {http: {%s}}",
+		"view_redis":     "views: {redis: {%s}}",
+		"view_postgres":  "views: {postgres: {%s}}",
 		"Contract":       "views: {page: {contract: {%s}}}",
 		"MayLose":        "views: {page: {contract: {may_lose: {%s}}}}",
 		"Fault":          "faults: [{%s}]",
