@@ -94,7 +94,7 @@ func (e *MisconfiguredError) Error() string {
 		}
 		fmt.Fprintf(&b, "the view %s found none of the memories that were told without any fault (%s)", v.View, v.Instead)
 	}
-	b.WriteString(" — fix: check the view's query, key, path or selector")
+	b.WriteString(" — fix: check the view's query, key, path or selector; if that is right, this is the finding: the target keeps none of them there")
 	return b.String()
 }
 

@@ -87,14 +87,19 @@ func (v *View) read(ctx context.Context, r *view.Reading) error {
 	// What counts is when the history was asked for: a memory told during the login may be there or not.
 	r.Restart()
 	t, err := s.Recall(ctx)
+	own := 0
 	for _, said := range t.Utterances {
 		// Only the user's own words are evidence: confirmations and answers repeat the token. A script that names no
 		// role reads the user's.
 		if said.Role == "" || said.Role == "user" {
+			own++
 			r.Record(view.Record{Text: said.Text})
 		} else {
 			r.Echo(said.Text)
 		}
+	}
+	if own > 0 {
+		r.Note(fmt.Sprintf("%d messages of the user, without it", own))
 	}
 	switch {
 	case err != nil:
