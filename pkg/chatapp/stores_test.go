@@ -1,6 +1,7 @@
 package chatapp_test
 
 import (
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -140,7 +141,11 @@ func TestServersKilled(t *testing.T) {
 	for _, s := range []*server{cache, database} {
 		s.kill()
 		s.start()
-		a.tell("ada", "after "+s.command[0])
+		// A connection that broke with the server is noticed by whoever is given it next: he sees an error, and tries again.
+		wait(t, "a memory to be taken", func() bool {
+			doc := a.post("ada", "/api/chat", url.Values{"message": {"after " + s.command[0]}})
+			return strings.HasPrefix(doc.Find(".message.assistant .text").Last().Text(), "Saved: after "+s.command[0])
+		})
 	}
 	if got := a.page("ada"); len(got) != 4 {
 		t.Errorf("the page shows %q", got)
