@@ -3,6 +3,7 @@ ARG GO_IMAGE=golang:1.26
 FROM ${GO_IMAGE} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY third_party third_party
 RUN go mod download
 COPY . .
 ARG VERSION=dev

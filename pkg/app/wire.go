@@ -12,6 +12,7 @@ import (
 	"amnesia/pkg/soak"
 	"amnesia/pkg/view"
 	"amnesia/pkg/view/answer"
+	"amnesia/pkg/view/chroma"
 	viewhttp "amnesia/pkg/view/http"
 	"amnesia/pkg/view/page"
 	"amnesia/pkg/view/postgres"
@@ -91,6 +92,10 @@ func (a *App) openView(v config.View, reader *session.Player, accounts *accounts
 		}
 		return viewhttp.New(viewhttp.Config{Name: v.Name, URL: v.HTTP.URL, Items: v.HTTP.Items, Text: v.HTTP.Text, Owner: v.HTTP.Owner,
 			Next: v.HTTP.Next, Headers: h, Match: v.HTTP.Match, Clock: a.clock})
+	case "chroma", "chroma_query":
+		return chroma.New(chroma.Config{Name: v.Name, URL: v.Chroma.URL, Tenant: v.Chroma.Tenant, Database: v.Chroma.Database,
+			Collection: v.Chroma.Collection, User: v.Chroma.Match.User, Headers: v.Chroma.Headers.Reveal(), Match: v.Chroma.Match.Text,
+			Query: v.Kind == "chroma_query", Clock: a.clock})
 	case "redis":
 		return redis.New(redis.Config{Name: v.Name, URL: v.Redis.Address.Reveal(), Key: v.Redis.Key, Match: v.Redis.Match, Clock: a.clock})
 	case "postgres":

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -185,10 +186,7 @@ func (l *loader) views(c *Config) {
 		v := &c.Views[i]
 		path, k := "views."+v.Name, kinds[v.Kind]
 		if v.Service == "" {
-			v.Service = v.Name
-			if k.user {
-				v.Service = "app"
-			}
+			v.Service = cmp.Or(k.service, v.Name)
 			if _, ok := c.service(v.Service); !ok && len(c.Target.Services) > 0 {
 				l.fail(path+".service", fmt.Sprintf("is missing, and there is no service %q behind it", v.Service),
 					"add service: "+oneOf(c.serviceNames()))
@@ -210,6 +208,8 @@ func (l *loader) views(c *Config) {
 			l.jsonPath(path+".text", v.HTTP.Text)
 			l.jsonPath(path+".owner", v.HTTP.Owner)
 			l.jsonPath(path+".next", v.HTTP.Next)
+		case "chroma", "chroma_query":
+			l.address(path+".url", v.Chroma.URL, "http", "https")
 		case "redis":
 			l.open(path+".url", v.Redis.URL, &v.Redis.Address, "redis://host:6379/0")
 			if l.has(path+".key") && !strings.Contains(v.Redis.Key, "{user}") {

@@ -7,7 +7,7 @@
 //	yaml:"name"            the key; required, unless it has omitempty or a default
 //	yaml:",key"            a list that the file writes as a mapping, in file order: this field holds the mapping's key
 //	yaml:",inline"         the keys of this struct stand among those of the outer one
-//	kind:"page"            … but only for a view of this kind
+//	kind:"page"            … but only for a view of this kind, or one of these
 //	default:"10s"          as it would be written
 //	enum:"a,b"             the only words allowed
 //	min:"1"                the least number; 0 where there is none
@@ -107,7 +107,7 @@ type Browser struct {
 type View struct {
 	Name     string   `yaml:",key"`
 	Kind     string   `yaml:"kind,omitempty"`    // filled in with the name
-	Service  string   `yaml:"service,omitempty"` // filled in: app for what a user looks at, else the name
+	Service  string   `yaml:"service,omitempty"` // filled in: see kinds
 	Contract Contract `yaml:"contract,omitempty"`
 
 	Page     PageView     `yaml:",inline" kind:"page"`
@@ -116,6 +116,7 @@ type View struct {
 	HTTP     HTTPView     `yaml:",inline" kind:"http"`
 	Redis    RedisView    `yaml:",inline" kind:"redis"`
 	Postgres PostgresView `yaml:",inline" kind:"postgres"`
+	Chroma   ChromaView   `yaml:",inline" kind:"chroma,chroma_query"`
 }
 
 // PageView is the history as the page shows it, read by the script's recall section.
@@ -161,6 +162,22 @@ type PostgresView struct {
 	Address Secret     `yaml:"dsn,omitempty"` // filled in with URL
 	Query   string     `yaml:"query"`         // $1: the user, or with ANY($1) all of them
 	Match   view.Match `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
+}
+
+// ChromaView reads a collection of Chroma.
+type ChromaView struct {
+	URL        string      `yaml:"url"`
+	Tenant     string      `yaml:"tenant,omitempty" default:"default_tenant"`
+	Database   string      `yaml:"database,omitempty" default:"default_database"`
+	Collection string      `yaml:"collection"`
+	Match      ChromaMatch `yaml:"match"`
+	Headers    Values      `yaml:"headers,omitempty"`
+}
+
+// ChromaMatch says how a memory is known among the records.
+type ChromaMatch struct {
+	User string     `yaml:"user"` // the field of the metadata that names the user
+	Text view.Match `yaml:"text,omitempty" default:"exact" enum:"exact,token"`
 }
 
 // Contract is what a view promises (oracle.md §3).

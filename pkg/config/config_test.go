@@ -127,7 +127,7 @@ func TestFull(t *testing.T) {
 	if a := c.Sessions.Script.Tell[2].Acknowledged; a.Level != "shown" || a.Selector != ".ai-message" || a.Contains != "{{.Token}}" {
 		t.Errorf("acknowledged: %+v", a)
 	}
-	if !slices.Equal([]string{"page", "answer", "notes", "cache", "redis", "facts"}, names(c.Views)) {
+	if !slices.Equal([]string{"page", "answer", "notes", "cache", "redis", "facts", "chroma", "chroma_query"}, names(c.Views)) {
 		t.Errorf("views %v", names(c.Views))
 	}
 	wantContracts := []memory.Contract{
@@ -139,6 +139,8 @@ func TestFull(t *testing.T) {
 			TTLFrom: memory.TTLFromLastWrite},
 		{View: "redis", Service: "redis", Settle: 10 * time.Second},
 		{View: "facts", Service: "app", Durable: true, Settle: 10 * time.Second},
+		{View: "chroma", Service: "app", Durable: true, Settle: 10 * time.Second},
+		{View: "chroma_query", Service: "app", Durable: true, Settle: 10 * time.Second},
 	}
 	if diff := cmp.Diff(wantContracts, c.Contracts()); diff != "" {
 		t.Errorf("contracts (-want +got):\n%s", diff)
@@ -148,6 +150,11 @@ func TestFull(t *testing.T) {
 	}
 	if r, p := c.Views[4].Redis, c.Views[5].Postgres; r.Address.Reveal() != "redis://127.0.0.1:6379/0" || p.Address.Reveal() != environment("CHATAPP_DSN") {
 		t.Errorf("addresses %q and %q", r.Address.Reveal(), p.Address.Reveal())
+	}
+	for _, v := range c.Views[6:] {
+		if v.Chroma.Match.User != "user_id" || v.Chroma.Tenant != "default_tenant" || v.Chroma.Database != "default_database" {
+			t.Errorf("%s: %+v", v.Name, v.Chroma)
+		}
 	}
 	if w := c.Limits.Window; w == nil || w.Zone.String() != "Europe/Paris" {
 		t.Errorf("hours %v", w)

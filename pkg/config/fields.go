@@ -3,6 +3,7 @@ package config
 import (
 	"encoding"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func fieldsOf(t reflect.Type, kind string) []field {
 		f := t.Field(i)
 		tag, ok := f.Tag.Lookup("yaml")
 		key, options, _ := strings.Cut(tag, ",")
-		if only := f.Tag.Get("kind"); !ok || key == "-" || options == "key" || only != "" && only != kind {
+		if only := f.Tag.Get("kind"); !ok || key == "-" || options == "key" || only != "" && !slices.Contains(strings.Split(only, ","), kind) {
 			continue
 		}
 		if options == "inline" {

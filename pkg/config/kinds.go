@@ -13,16 +13,17 @@ type viewKind struct {
 	user    bool   // what a user looks at; otherwise a store
 	durable bool   // the default of the contract
 	section string // of the script that reads it
+	service string // behind it, unless the file names another; "": the one of the view's name
 }
 
 // kinds are the kinds of views. A new adapter is a line here and a struct of settings in View.
 var kinds = map[string]viewKind{
-	"page":         {built: true, user: true, durable: true, section: "recall"},
-	"answer":       {built: true, user: true, durable: true, section: "ask"},
+	"page":         {built: true, user: true, durable: true, section: "recall", service: "app"},
+	"answer":       {built: true, user: true, durable: true, section: "ask", service: "app"},
 	"sqlite":       {built: true, durable: true},
 	"http":         {built: true, durable: true},
-	"chroma":       {durable: true},
-	"chroma_query": {durable: true},
+	"chroma":       {built: true, durable: true},
+	"chroma_query": {built: true, durable: true, service: "chroma"},
 	"redis":        {built: true, durable: false},
 	"postgres":     {built: true, durable: true},
 	"mysql":        {durable: true},

@@ -248,6 +248,12 @@ func (r *Reading) Found() int {
 // Missing counts those that have not.
 func (r *Reading) Missing() int { return len(r.items) - r.Found() }
 
+// Mentions reports whether a text holds the token of any memory that was asked about.
+func (r *Reading) Mentions(text string) bool {
+	var room [8]int32
+	return len(r.m.index.find(text, room[:0])) > 0
+}
+
 // Record is called for each record that was read. One without an owner belongs to the user who was read for. Records of
 // one memory with the same non-empty key are one copy, however often a moving page showed them.
 //
