@@ -40,21 +40,24 @@ func (x *index) find(text string, hits []int32) []int32 {
 	if len(x.lengths) == 0 {
 		return hits
 	}
-	first := len(hits)
-	for i := 0; i < len(text); {
-		upper := false
-		end := i
-		for ; end < len(text) && class[text[end]] != 0; end++ {
-			upper = upper || class[text[end]] == isUpper
+	first, least := len(hits), x.lengths[0]
+	// A word that can hold a token is at least as long as the shortest one, so no such word lies between two looks that
+	// are that far apart.
+	for i := least - 1; i < len(text); i += least {
+		if class[text[i]] == 0 {
+			continue
 		}
-		if end-i >= x.lengths[0] {
-			word := text[i:end]
-			if upper {
-				word = lower(word)
-			}
-			hits = x.word(word, hits, first)
+		start, end := i, i+1
+		for start > 0 && class[text[start-1]] != 0 {
+			start--
 		}
-		i = end + 1
+		for end < len(text) && class[text[end]] != 0 {
+			end++
+		}
+		if end-start >= least {
+			hits = x.word(lower(text[start:end]), hits, first)
+		}
+		i = end // no letter or digit
 	}
 	return hits
 }
@@ -105,11 +108,16 @@ func isToken(s string) bool {
 
 // lower lowers a word of ASCII letters and digits.
 func lower(word string) string {
-	b := []byte(word)
-	for i, c := range b {
-		if class[c] == isUpper {
-			b[i] = c + 'a' - 'A'
+	for i := range len(word) {
+		if class[word[i]] == isUpper {
+			b := []byte(word)
+			for ; i < len(b); i++ {
+				if class[b[i]] == isUpper {
+					b[i] += 'a' - 'A'
+				}
+			}
+			return string(b)
 		}
 	}
-	return string(b)
+	return word
 }
