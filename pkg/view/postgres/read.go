@@ -100,6 +100,7 @@ func (s *sweep) read(r *view.Reading, rows *pgconn.ResultReader) error {
 		}
 	}
 	n, first := 0, ""
+	look := looker{Reading: r}
 	for rows.NextRow() {
 		if text < 0 || s.mode != each && owner < 0 {
 			continue
@@ -115,8 +116,9 @@ func (s *sweep) read(r *view.Reading, rows *pgconn.ResultReader) error {
 		if n++; n == 1 {
 			first = rec.Text
 		}
-		r.Record(rec)
+		look.at(rec)
 	}
+	look.end()
 	switch _, err := rows.Close(); {
 	case err != nil:
 		return err
@@ -132,6 +134,48 @@ func (s *sweep) read(r *view.Reading, rows *pgconn.ResultReader) error {
 		r.Note(fmt.Sprintf("the query gives %d rows, the first: %q", n, first[:min(most, len(first))]))
 	}
 	return nil
+}
+
+// looker looks through records beside their being read, so that neither waits for the other. It holds few of them.
+type looker struct {
+	*view.Reading
+	some []view.Record
+	ch   chan []view.Record // nil until there are many
+	done chan struct{}
+}
+
+// at takes a record.
+func (l *looker) at(rec view.Record) {
+	const together, ahead = 256, 4
+	if l.some = append(l.some, rec); len(l.some) < together {
+		return
+	}
+	if l.ch == nil {
+		l.ch, l.done = make(chan []view.Record, ahead), make(chan struct{})
+		go func() {
+			defer close(l.done)
+			for some := range l.ch {
+				l.look(some)
+			}
+		}()
+	}
+	l.ch <- l.some
+	l.some = make([]view.Record, 0, together)
+}
+
+func (l *looker) look(some []view.Record) {
+	for _, rec := range some {
+		l.Record(rec)
+	}
+}
+
+// end returns when all records have been looked through.
+func (l *looker) end() {
+	if l.ch != nil {
+		close(l.ch)
+		<-l.done
+	}
+	l.look(l.some)
 }
 
 // instead says of a query that gave nothing for anybody what there is.
