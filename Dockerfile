@@ -3,7 +3,7 @@ ARG GO_IMAGE=golang:1.26
 FROM ${GO_IMAGE} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
-COPY third_party third_party
+COPY pkg/view/chroma/standins pkg/view/chroma/standins
 RUN go mod download
 COPY . .
 ARG VERSION=dev

@@ -221,6 +221,10 @@ func (g *gate) up(target string) {
 				continue
 			}
 			g.mu.Lock()
+			if g.l != l { // shut between this connection's arrival and here
+				in.Close()
+				out.Close()
+			}
 			g.open = append(g.open, in, out)
 			g.mu.Unlock()
 			go func() { _, _ = io.Copy(out, in); out.Close() }()
@@ -232,11 +236,13 @@ func (g *gate) up(target string) {
 func (g *gate) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.l.Close()
+	if g.l != nil {
+		g.l.Close()
+	}
 	for _, c := range g.open {
 		c.Close()
 	}
-	g.open = nil
+	g.l, g.open = nil, nil
 }
 
 func TestEngineThatGoesAndComesBack(t *testing.T) {
