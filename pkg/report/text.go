@@ -14,7 +14,7 @@ import (
 )
 
 // mostFound bounds the memories that Write lists one by one; of the others it gives the ids.
-const mostFound = 20
+const mostFound = 200
 
 // Write prints the summary as a table for people.
 func (s Summary) Write(w io.Writer) error {
