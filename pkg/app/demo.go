@@ -226,7 +226,7 @@ func shown(path string) string {
 
 // demoResult prints what was found, and the story of one lost memory.
 func (c Console) demoResult(ctx context.Context, s report.Summary) error {
-	if err := s.Write(c.Out); err != nil {
+	if err := s.WriteAll(c.Out); err != nil {
 		return err
 	}
 	var id memory.ID

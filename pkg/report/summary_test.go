@@ -177,7 +177,7 @@ func TestTextOfMany(t *testing.T) {
 	if n := strings.Count(got, "\n"); n > 40 {
 		t.Errorf("%d lines are more than a person reads:\n%s", n, got)
 	}
-	if want := "… and 100 more, by number: 1200-1299\n"; !strings.HasSuffix(got, want) {
+	if want := "… and 280 more, by number: 1020-1299\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q does not end with %q", got, want)
 	}
 }

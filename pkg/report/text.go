@@ -14,10 +14,15 @@ import (
 )
 
 // mostFound bounds the memories that Write lists one by one; of the others it gives the ids.
-const mostFound = 200
+const mostFound = 20
 
-// Write prints the summary as a table for people.
-func (s Summary) Write(w io.Writer) error {
+// Write prints the summary as a table for people, with the first memories that were found wanting.
+func (s Summary) Write(w io.Writer) error { return s.write(w, mostFound) }
+
+// WriteAll is Write with every memory that was found wanting.
+func (s Summary) WriteAll(w io.Writer) error { return s.write(w, len(s.Found)) }
+
+func (s Summary) write(w io.Writer, most int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", s.Target, headline(s))
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -49,7 +54,7 @@ func (s Summary) Write(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "  run\tseed %d, %s, ledger %s\n", s.Seed, time.Duration(s.DurationSeconds*float64(time.Second)).Round(100*time.Millisecond), s.Ledger)
 	t.Flush()
-	s.found(&b)
+	s.found(&b, most)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -73,15 +78,15 @@ func headline(s Summary) string {
 	return "nothing was lost"
 }
 
-// found lists every memory with a loss or a defect.
-func (s Summary) found(b *strings.Builder) {
+// found lists the memories with a loss or a defect: the first one by one, of the others the ids.
+func (s Summary) found(b *strings.Builder, most int) {
 	if len(s.Found) == 0 {
 		return
 	}
 	b.WriteByte('\n')
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  memory\tverdict\tclass\tfault\tservice\texposure\ttext")
-	for _, v := range s.Found[:min(len(s.Found), mostFound)] {
+	for _, v := range s.Found[:min(len(s.Found), most)] {
 		what := string(v.Kind)
 		for _, d := range v.Defects {
 			what += ", " + string(d)
@@ -96,8 +101,8 @@ func (s Summary) found(b *strings.Builder) {
 		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Memory, what, dash(string(v.Class)), dash(v.Fault), dash(v.Service), exposure, line(s.Told[v.Memory]))
 	}
 	t.Flush()
-	if len(s.Found) > mostFound {
-		rest := s.Found[mostFound:]
+	if len(s.Found) > most {
+		rest := s.Found[most:]
 		ids := make([]memory.ID, len(rest))
 		for i, v := range rest {
 			ids[i] = v.Memory
