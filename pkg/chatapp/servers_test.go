@@ -3,14 +3,17 @@ package chatapp_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -126,6 +129,43 @@ func startPostgres(t *testing.T) (*server, string) {
 	t.Cleanup(s.kill)
 	s.start()
 	return s, dsn
+}
+
+// startChroma gives the address of an empty server. The program is got as the view of Chroma gets it for its own tests.
+func startChroma(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("../view/chroma/testdata/server", filepath.Join(cache, "amnesia", "chroma")).Output()
+	if err != nil {
+		why := err.Error()
+		if e, ok := errors.AsType[*exec.ExitError](err); ok {
+			why = string(e.Stderr)
+		}
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("no Chroma server: %s", why)
+		}
+		t.Skipf("no Chroma server: %s", why)
+	}
+	host, port, _ := net.SplitHostPort(freeAddress(t))
+	address := "http://" + net.JoinHostPort(host, port)
+	s := &server{t: t, command: append(strings.Split(strings.TrimSpace(string(out)), "\n"), "run", "--host", host, "--port", port, "--path", t.TempDir()),
+		ready: func(ctx context.Context) error {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/api/v2/heartbeat", nil)
+			if err != nil {
+				return err
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				return err
+			}
+			return resp.Body.Close()
+		}}
+	t.Cleanup(s.kill)
+	s.start()
+	return address
 }
 
 func account(t *testing.T, name string) *syscall.Credential {

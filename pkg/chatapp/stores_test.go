@@ -37,11 +37,7 @@ func TestStores(t *testing.T) {
 			return func() (chatapp.Store, error) { return chatapp.OpenRedis(t.Context(), address, time.Hour, true) }
 		},
 		"Chroma": func(t *testing.T) func() (chatapp.Store, error) {
-			// A server whose collection `memories` may be emptied, such as that of `make stack`.
-			address := os.Getenv("CHATAPP_TEST_CHROMA_URL")
-			if address == "" {
-				t.Skip("no server — fix: set CHATAPP_TEST_CHROMA_URL")
-			}
+			address := startChroma(t)
 			return func() (chatapp.Store, error) { return chatapp.OpenChroma(t.Context(), address, false) }
 		},
 	} {
