@@ -241,7 +241,7 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 	return &soak.Loop{
 		Run: a.run, Seed: a.opts.Seed,
 		Users: cfg.Sessions.Users, Memories: cfg.Sessions.Memories,
-		PerAccount: cfg.Sessions.PerAccount, ForgetShare: cfg.Sessions.Forget, Retire: cfg.Sessions.Retire, Pace: cfg.Sessions.Pace.Max,
+		PerAccount: cfg.Sessions.PerAccount, ForgetShare: cfg.Sessions.Forget, Retire: cfg.Sessions.Retire, Pace: [2]time.Duration{cfg.Sessions.Pace.Min, cfg.Sessions.Pace.Max},
 		Plan: func(cycle int) (chaos.Injection, bool) {
 			inj, fault := chaos.Plan(a.opts.Seed, plan, cycle, chaos.Prior{})
 			return inj, !fault

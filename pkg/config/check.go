@@ -194,6 +194,10 @@ func (l *loader) views(c *Config) {
 		} else if _, ok := c.service(v.Service); !ok && len(c.Target.Services) > 0 {
 			l.fail(path+".service", fmt.Sprintf("there is no service %q", v.Service), choice(v.Service, c.serviceNames()))
 		}
+		if k.user && v.Name != v.Kind {
+			l.fail(path, fmt.Sprintf("what a user looks at is judged by its name, and a view of kind %s is called %s", v.Kind, v.Kind),
+				fmt.Sprintf("call it %s", v.Kind))
+		}
 		if k.section != "" && !l.has(scriptPath+"."+k.section) && l.has(scriptPath) {
 			l.fail(path, fmt.Sprintf("a view of kind %s needs the script's section %s", v.Kind, k.section),
 				fmt.Sprintf("add %s.%s, or remove the view", scriptPath, k.section))

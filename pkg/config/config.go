@@ -100,7 +100,8 @@ type Login struct {
 type Browser struct {
 	Executable string   `yaml:"executable,omitempty" path:"true"` // empty: the first Chromium that is found
 	Headless   bool     `yaml:"headless,omitempty" default:"true"`
-	Args       []string `yaml:"args,omitempty"` // further flags of Chromium
+	Trace      bool     `yaml:"trace,omitempty" default:"true"` // keep Playwright's trace of sessions that fail, beside a screenshot
+	Args       []string `yaml:"args,omitempty"`                 // further flags of Chromium
 }
 
 // View is a place where a memory can be looked for. Only the settings of its own kind are set.
@@ -121,8 +122,7 @@ type View struct {
 
 // PageView is the history as the page shows it, read by the script's recall section.
 type PageView struct {
-	Browser string     `yaml:"browser,omitempty" default:"fresh" enum:"fresh,returning,both"`
-	Match   view.Match `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
+	Match view.Match `yaml:"match,omitempty" default:"exact" enum:"exact,token"`
 }
 
 // AnswerView asks the assistant, by the script's ask section.

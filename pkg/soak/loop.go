@@ -42,7 +42,7 @@ type Loop struct {
 	PerAccount  int     // most memories of an account, then a new one; 0: never
 	ForgetShare float64 // of the kept memories that their users delete again; needs the script's forget section
 	Retire      time.Duration
-	Pace        time.Duration // between two messages of a user
+	Pace        [2]time.Duration // drawn from this range, between two messages of a user
 
 	Plan     func(cycle int) (inj chaos.Injection, control bool)
 	Every    time.Duration // least time from one cycle's start to the next

@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -37,7 +38,7 @@ func (l *Loop) traffic(ctx context.Context, cycle int) error {
 // ledger's; what befell the user is in the facts.
 func (l *Loop) play(ctx context.Context, cycle, n int) error {
 	u := l.account(n)
-	p := &part{Loop: l, cycle: cycle, user: u, left: l.Memories, forgets: l.forgetful(cycle, n, u.Name)}
+	p := &part{Loop: l, cycle: cycle, user: u, left: l.Memories, forgets: l.forgetful(cycle, n, u.Name), rand: l.random(cycle, l.Users+n)}
 	for try := 0; try < reopen && !p.done() && ctx.Err() == nil; try++ {
 		if try > 0 {
 			l.await(ctx, l.App)
@@ -56,6 +57,7 @@ type part struct {
 	user    session.User
 	left    int             // memories to tell
 	forgets []memory.Memory // memories to delete
+	rand    *rand.Rand      // of the pace
 }
 
 func (p *part) done() bool { return p.left == 0 && len(p.forgets) == 0 }
@@ -149,10 +151,14 @@ func (p *part) forget(ctx context.Context, s *session.Session, m memory.Memory) 
 
 // pause keeps the pace between two messages.
 func (p *part) pause(ctx context.Context) error {
-	if p.Pace <= 0 {
+	wait := p.Pace[0]
+	if span := p.Pace[1] - p.Pace[0]; span > 0 {
+		wait += time.Duration(p.rand.Int64N(int64(span) + 1))
+	}
+	if wait <= 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(p.Pace)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
