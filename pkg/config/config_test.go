@@ -259,3 +259,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestReadme: what the README tells a newcomer to write is taken as it stands.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "```yaml\n")
+	example, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatal("the README has no example of an amnesia.yaml")
+	}
+	if _, err := Parse("amnesia.yaml", []byte(example), func(string) string { return "" }); err != nil {
+		t.Error(err)
+	}
+}
