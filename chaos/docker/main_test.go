@@ -115,6 +115,7 @@ func needEngine(t *testing.T) {
 	}
 }
 
+// without ends a test for which the machine lacks something: in CI as a failure, elsewhere as a skip that says what.
 func without(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

@@ -247,7 +247,7 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 			return inj, !fault
 		},
 		Every: cfg.Limits.Every, Cycles: a.opts.Cycles, For: a.opts.For,
-		Services: services, App: services[0],
+		Services: services, App: appService(cfg),
 		// A view that cannot be read may take as long to come back as a service.
 		TrafficWithin: 5 * time.Minute, SettleWithin: cfg.Limits.Recovery,
 		Driver: cfg.Sessions.Driver,
@@ -256,6 +256,22 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 			Clock: a.clock, After: cfg.Limits.Recovery}),
 		Clock: a.clock, Log: a.log,
 	}
+}
+
+// appService is the service that users talk to, and wait for after a failure: the one behind what they look at, by its
+// name where they look at nothing, and else the first of the file.
+func appService(cfg *config.Config) string {
+	for _, k := range cfg.Contracts() {
+		if k.User {
+			return k.Service
+		}
+	}
+	for _, s := range cfg.Target.Services {
+		if s.Name == "app" {
+			return s.Name
+		}
+	}
+	return cfg.Target.Services[0].Name
 }
 
 // planConfig turns the file's faults into the plan's rules.

@@ -50,6 +50,7 @@ func everySession(t *testing.T, open opener) {
 	t.Run("failures", func(t *testing.T) { playFailures(t, open) })
 }
 
+// chromium starts the browser. Where it is missing a test is skipped, but not in CI.
 func chromium(t *testing.T) *browser.Driver {
 	t.Helper()
 	found, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})

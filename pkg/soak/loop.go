@@ -1,6 +1,5 @@
 // Package soak is the loop that runs cycles: traffic, a fault at a random point, recovery, settle, sweep, judge. It
-// brings users, faults, views, ledger and oracle together and knows none of their adapters: what it needs of each is a
-// small role below.
+// brings users, faults, views, ledger and oracle together over their contracts, and knows none of their adapters.
 package soak
 
 import (
@@ -31,7 +30,7 @@ type Ledger interface {
 	NextCycle() int
 }
 
-// Loop runs cycles. Fill the fields, then call Run once.
+// Loop runs cycles. Fill the fields, then call Start once.
 type Loop struct {
 	Run  string
 	Seed uint64

@@ -122,7 +122,8 @@ func TestZoo(t *testing.T) {
 	tally.report(t)
 }
 
-// TestBrowser plays local-echo in a real browser, whose storage shows what no store has: only a fresh one tells.
+// TestBrowser plays local-echo in a real browser, whose storage shows what no store has: only a fresh one tells. Where the
+// browser is missing it is skipped, but not in CI.
 func TestBrowser(t *testing.T) {
 	if _, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")}); err != nil && os.Getenv("CI") == "true" {
 		t.Fatal(err)

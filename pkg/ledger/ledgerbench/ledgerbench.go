@@ -1,5 +1,5 @@
 // Package ledgerbench measures the ledger against what SQLite can do at best with the same durability, as two figures
-// of one run on one disk: only their ratio means anything. `amnesia bench` and the package's Go benchmarks stand on it.
+// of one run on one disk: only their ratio means anything. `make bench` and the package's Go benchmarks stand on it.
 package ledgerbench
 
 import (
