@@ -54,6 +54,9 @@ func (s *surface) Goto(ctx context.Context, to string) error {
 	if err != nil {
 		return &session.RigError{Err: fmt.Errorf("%s: %w", doing, err)}
 	}
+	if err := ctx.Err(); err != nil { // an action that came too late sends nothing, however fast the answer would be
+		return s.failure(ctx, doing, s.at(), err)
+	}
 	s.drop()
 	s.begin()
 	s.start(doing, &outgoing{method: http.MethodGet, url: u})
@@ -244,6 +247,9 @@ func (s *surface) send(ctx context.Context, doing string, o *outgoing, err error
 	s.begin()
 	if o == nil {
 		return nil
+	}
+	if err := ctx.Err(); err != nil { // as in Goto
+		return s.failure(ctx, doing, o.url.String(), err)
 	}
 	nav := s.start(doing, o)
 	select {
