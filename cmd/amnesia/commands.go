@@ -170,7 +170,7 @@ Environment:
 	}
 	form := output(c, "one summary")
 	f := c.Flags()
-	f.StringVarP(&o.Config, "config", "c", "amnesia.yaml", "configuration `file`")
+	f.StringArrayVarP(&o.Config, "config", "c", []string{"amnesia.yaml"}, "configuration `file`; further ones are laid over the first, and an empty key takes away")
 	f.BoolVar(&o.Armed, "armed", false, "inject faults although the file does not say armed: true (without, they are only announced)")
 	f.IntVar(&o.Cycles, "cycles", 0, "end after this many cycles (0: go on)")
 	f.DurationVar(&o.For, "for", 0, "end after this `time`, such as 48h (0: go on)")

@@ -37,7 +37,7 @@ views:
 		{"frontend", store, "redis"},
 	} {
 		text := strings.NewReplacer("SERVICE", c.service, "VIEW", c.view).Replace(file)
-		cfg, err := config.Parse("amnesia.yaml", []byte(text), func(string) string { return "" })
+		cfg, err := config.Parse([]config.Source{{Name: "amnesia.yaml", Data: []byte(text)}}, func(string) string { return "" })
 		if err != nil {
 			t.Fatal(err)
 		}

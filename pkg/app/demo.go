@@ -194,7 +194,7 @@ func demoTarget(ctx context.Context, c Console, o DemoOptions, v demoVars, name 
 	if err := os.WriteFile(path, text, 0o640); err != nil {
 		return report.Summary{}, err
 	}
-	cfg, err := LoadConfig(path, func(string) string { return "" })
+	cfg, err := LoadConfig([]string{path}, func(string) string { return "" })
 	if err != nil {
 		return report.Summary{}, err
 	}

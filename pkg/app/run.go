@@ -27,7 +27,7 @@ const lookTimeout = 30 * time.Second
 
 // RunOptions are the flags of `amnesia run`.
 type RunOptions struct {
-	Config        string
+	Config        []string // files, later ones laid over the first
 	Armed         bool
 	Seed          *uint64 // nil: the file's, or drawn
 	Cycles        int
@@ -93,10 +93,10 @@ func checkShare(f float64) error {
 	return nil
 }
 
-// LoadConfig loads an amnesia.yaml with every rule that the parts of this build add. getenv is asked for the variables
-// that the file names.
-func LoadConfig(path string, getenv func(string) string) (*config.Config, error) {
-	return config.Load(path, getenv, driverCheck)
+// LoadConfig loads an amnesia.yaml, with others laid over it, and with every rule that the parts of this build add. getenv is asked for the variables
+// that the files name.
+func LoadConfig(paths []string, getenv func(string) string) (*config.Config, error) {
+	return config.Load(paths, getenv, driverCheck)
 }
 
 // driverCheck lets the http driver refuse, while the file is loaded, what it cannot do.

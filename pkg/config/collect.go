@@ -46,7 +46,7 @@ func (l *loader) kindOf(name, path string, n ast.Node) (string, bool) {
 		if key, _ := scalar(e.Key); key == "kind" {
 			if text, ok := scalar(e.Value); ok {
 				kind, where = text, join(path, "kind")
-				l.at[where] = placeOf(e.Value)
+				l.at[where] = l.placeOf(e.Value)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func (l *loader) list(n ast.Node, v reflect.Value, path string, f field) {
 	s, ok := n.(*ast.SequenceNode)
 	if !ok {
 		if _, isScalar := scalar(n); isScalar {
-			l.at[path] = placeOf(n)
+			l.at[path] = l.placeOf(n)
 		}
 		l.wrong(n, path, v.Type())
 		return
@@ -79,7 +79,7 @@ func (l *loader) list(n ast.Node, v reflect.Value, path string, f field) {
 	out := reflect.MakeSlice(v.Type(), len(s.Values), len(s.Values))
 	for i, item := range s.Values {
 		where := fmt.Sprintf("%s[%d]", path, i)
-		l.at[where] = placeOf(item)
+		l.at[where] = l.placeOf(item)
 		l.decode(item, out.Index(i), where, f)
 		if v.Type().Elem() == stepType && !l.bad[where] && out.Index(i).IsZero() && !l.badBelow(where) {
 			l.fail(where, "the step says nothing to do", "write "+oneOf(keysOf(stepType)))
@@ -115,7 +115,7 @@ func (l *loader) free(n ast.Node, path string) any {
 		return out
 	case *ast.StringNode, *ast.LiteralNode:
 		text, _ := scalar(n)
-		l.at[path] = placeOf(n)
+		l.at[path] = l.placeOf(n)
 		l.texts = append(l.texts, path)
 		l.text[path] = text
 		return text
@@ -126,7 +126,7 @@ func (l *loader) free(n ast.Node, path string) any {
 	case *ast.FloatNode:
 		return x.Value
 	}
-	l.at[path] = placeOf(n)
+	l.at[path] = l.placeOf(n)
 	l.fail(path, "this has no place in JSON", "write a text, a number, true, false, null, a list or a mapping")
 	return nil
 }

@@ -44,7 +44,7 @@ func TestBad(t *testing.T) {
 			body, _, _ := strings.Cut(string(data), mark)
 			// The name of the folder is left out, so that messages read as they do in a person's own folder.
 			t.Chdir("testdata/bad")
-			_, err = Parse(name, []byte(body), environment)
+			_, err = Parse([]Source{{name, []byte(body)}}, environment)
 			if err == nil {
 				t.Fatal("it was taken")
 			}
@@ -62,7 +62,7 @@ func TestBad(t *testing.T) {
 				t.Errorf("what it says (-want +got):\n%s", diff)
 			}
 			// The marks are comments: the file itself is refused in the same words.
-			if _, err := Load(name, environment); err == nil || mark+strings.ReplaceAll(err.Error(), "\n", "\n"+mark)+"\n" != said {
+			if _, err := Load([]string{name}, environment); err == nil || mark+strings.ReplaceAll(err.Error(), "\n", "\n"+mark)+"\n" != said {
 				t.Errorf("with its marks it says %v", err)
 			}
 			if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "accounts-secret") {
@@ -73,7 +73,7 @@ func TestBad(t *testing.T) {
 }
 
 func TestMinimal(t *testing.T) {
-	c, err := Load("testdata/minimal.yaml", environment)
+	c, err := Load([]string{"testdata/minimal.yaml"}, environment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestMinimal(t *testing.T) {
 }
 
 func TestFull(t *testing.T) {
-	c, err := Load("testdata/full.yaml", environment)
+	c, err := Load([]string{"testdata/full.yaml"}, environment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestAccountsFile(t *testing.T) {
 	data = bytes.Replace(data, []byte("  script:"), []byte("  users: 2\n  accounts_file: people.csv\n  script:"), 1)
 	write(t, filepath.Join(dir, "people.csv"), "anna,one\nben,\"two, with a comma\"\n")
 	write(t, filepath.Join(dir, "amnesia.yaml"), string(data))
-	c, err := Load(filepath.Join(dir, "amnesia.yaml"), environment)
+	c, err := Load([]string{filepath.Join(dir, "amnesia.yaml")}, environment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,14 +203,14 @@ func TestUnreadable(t *testing.T) {
 		dir:                             "read " + dir + ": is a directory — fix: name a plain file that can be read",
 		large:                           "the file " + large + " is larger than 64 KiB — fix: name the right file",
 	} {
-		if _, err := Load(name, environment); err == nil || err.Error() != name+": "+want {
+		if _, err := Load([]string{name}, environment); err == nil || err.Error() != name+": "+want {
 			t.Errorf("got  %v\nwant %s: %s", err, name, want)
 		}
 	}
-	if _, err := Load(filepath.Join(dir, "none.yaml"), environment); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Load([]string{filepath.Join(dir, "none.yaml")}, environment); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file is not fs.ErrNotExist: %v", err)
 	}
-	if _, err := Parse("x.yaml", []byte(strings.Repeat("[", 10_000)), environment); err == nil || !strings.Contains(err.Error(), "x.yaml:1:65: more than 64 levels deep") {
+	if _, err := Parse([]Source{{"x.yaml", []byte(strings.Repeat("[", 10_000))}}, environment); err == nil || !strings.Contains(err.Error(), "x.yaml:1:65: more than 64 levels deep") {
 		t.Errorf("a deep file: %v", err)
 	}
 }
@@ -223,7 +223,7 @@ func TestChecks(t *testing.T) {
 	refuse := func(*Config) []Problem {
 		return []Problem{{"sessions.script.recall[1].read", "the driver cannot read", "use another"}}
 	}
-	_, err = Parse("a.yaml", data, environment, refuse)
+	_, err = Parse([]Source{{"a.yaml", data}}, environment, refuse)
 	if want := "a.yaml:15:9: sessions.script.recall[1].read: the driver cannot read — fix: use another"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -244,7 +244,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := Parse("fuzz.yaml", data, environment)
+		c, err := Parse([]Source{{"fuzz.yaml", data}}, environment)
 		if (c == nil) == (err == nil) {
 			t.Fatalf("config %v, error %v", c, err)
 		}
@@ -271,7 +271,7 @@ func TestReadme(t *testing.T) {
 	if !found || !closed {
 		t.Fatal("the README has no example of an amnesia.yaml")
 	}
-	if _, err := Parse("amnesia.yaml", []byte(example), func(string) string { return "" }); err != nil {
+	if _, err := Parse([]Source{{"amnesia.yaml", []byte(example)}}, func(string) string { return "" }); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,30 +10,35 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 )
 
 // loader fills a Config from a syntax tree and collects every mistake on the way. (The YAML library's own decoder stops
 // at the first.)
 type loader struct {
-	name   string // of the file
-	dir    string // where relative names start
+	name   string                  // of the first file
+	origin map[*token.Token]string // the file of what another one laid over it
+	dir    string                  // where relative names start
 	getenv func(string) string
 	errs   Errors
 	bad    map[string]bool  // paths that have an error: the first one is the one that explains
 	unread map[string]bool  // paths of the wrong type: nothing is known of what is below
-	at     map[string]place // where the values that the file has stand
+	at     map[string]place // where the values that the files have stand
 	texts  []string         // paths of texts in the script
 	text   map[string]string
 }
 
-type place struct{ line, column int }
+type place struct {
+	file         string
+	line, column int
+}
 
 // fail notes a mistake at a path: at its value, or where the file does not have it, at the nearest value around it.
 func (l *loader) fail(path, what, fix string) {
 	if l.bad[path] {
 		return
 	}
-	at := place{1, 1}
+	at := place{l.name, 1, 1}
 	for where, found := path, false; where != ""; where = outer(where) {
 		if l.unread[where] {
 			return
@@ -43,7 +48,7 @@ func (l *loader) fail(path, what, fix string) {
 		}
 	}
 	l.bad[path] = true
-	l.errs = append(l.errs, Error{File: l.name, Line: at.line, Column: at.column, Path: path, What: what, Fix: fix})
+	l.errs = append(l.errs, Error{File: at.file, Line: at.line, Column: at.column, Path: path, What: what, Fix: fix})
 }
 
 // outer gives the path around a path; "" around the outermost.
@@ -66,14 +71,14 @@ func join(path, key string) string {
 }
 
 // placeOf gives where a node begins.
-func placeOf(n ast.Node) place {
+func (l *loader) placeOf(n ast.Node) place {
 	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
-		return placeOf(m.Values[0].Key)
+		return l.placeOf(m.Values[0].Key)
 	}
 	if t := n.GetToken(); t != nil && t.Position != nil {
-		return place{t.Position.Line, t.Position.Column}
+		return place{l.fileOf(t), t.Position.Line, t.Position.Column}
 	}
-	return place{1, 1}
+	return place{l.name, 1, 1}
 }
 
 // pairs gives the entries of a mapping; ok is false for any other node.
@@ -93,7 +98,7 @@ func (l *loader) each(n ast.Node, path string, t reflect.Type, fn func(key, path
 	}
 	seen := make(map[string]int)
 	for _, e := range entries {
-		at := placeOf(e.Key)
+		at := l.placeOf(e.Key)
 		key, ok := scalar(e.Key)
 		if !ok {
 			key = e.Key.String()
@@ -101,14 +106,11 @@ func (l *loader) each(n ast.Node, path string, t reflect.Type, fn func(key, path
 			l.fail(join(path, key), "this kind of key is not read here", "write a plain word and a value")
 			continue
 		}
-		if line, twice := seen[key]; twice {
-			l.errs = append(l.errs, Error{File: l.name, Line: at.line, Column: at.column, Path: join(path, key),
-				What: fmt.Sprintf("the key is there twice, first on line %d", line), Fix: "remove one of them"})
+		if l.twice(seen, key, e, join(path, key)) {
 			continue
 		}
-		seen[key] = at.line
 		l.at[join(path, key)] = at
-		if _, null := e.Value.(*ast.NullNode); null || e.Value == nil {
+		if isNull(e.Value) {
 			if t != nil {
 				l.fail(join(path, key), "has no value", "give it one, or remove the key")
 				continue
@@ -187,7 +189,7 @@ func (l *loader) decode(n ast.Node, v reflect.Value, path string, f field) {
 			l.wrong(n, path, t)
 			return
 		}
-		l.at[path] = placeOf(n)
+		l.at[path] = l.placeOf(n)
 		if err := fromText(v, text); err != nil {
 			l.failWith(path, err)
 		}
@@ -230,7 +232,7 @@ func (l *loader) scalar(n ast.Node, v reflect.Value, path string, f field) {
 		ok = v.Kind() == reflect.Bool
 	}
 	if _, isScalar := scalar(n); isScalar {
-		l.at[path] = placeOf(n)
+		l.at[path] = l.placeOf(n)
 	}
 	if !ok {
 		l.wrong(n, path, v.Type())
@@ -261,12 +263,12 @@ func (l *loader) word(n ast.Node, path string, f field) (string, bool) {
 	case *ast.StringNode, *ast.LiteralNode:
 	default:
 		if _, isScalar := scalar(n); isScalar {
-			l.at[path] = placeOf(n)
+			l.at[path] = l.placeOf(n)
 		}
 		l.wrong(n, path, reflect.TypeFor[string]())
 		return "", false
 	}
-	l.at[path] = placeOf(n)
+	l.at[path] = l.placeOf(n)
 	text, _ := scalar(n)
 	if strings.HasPrefix(path, scriptPath+".") {
 		l.texts = append(l.texts, path)

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 const (
@@ -29,26 +30,40 @@ type Check func(*Config) []Problem
 // Problem is a mistake at a path such as sessions.script.tell[2].
 type Problem struct{ Path, What, Fix string }
 
-// Load reads and checks a file. Relative file names in it start at its folder. getenv is asked for the variables that
-// the file names. The error is an Errors.
-func Load(path string, getenv func(string) string, checks ...Check) (*Config, error) {
-	data, err := readFile(path, maxSize)
-	if err != nil {
-		var f fileError
-		errors.As(err, &f)
-		return nil, Errors{{File: path, What: f.what, Fix: f.fix, cause: f.cause}}
-	}
-	return Parse(path, data, getenv, checks...)
+// Source is a configuration file that was read; Name stands for it in messages.
+type Source struct {
+	Name string
+	Data []byte
 }
 
-// Parse is Load for a text; name stands for the file in messages and says where relative names start.
-func Parse(name string, data []byte, getenv func(string) string, checks ...Check) (*Config, error) {
+// Load reads and checks a file, with others laid over it in order (see merge). Relative file names in all of them start
+// at the folder of the first. getenv is asked for the variables that the files name. The error is an Errors.
+func Load(paths []string, getenv func(string) string, checks ...Check) (*Config, error) {
+	var sources []Source
+	var errs Errors
+	for _, path := range paths {
+		data, err := readFile(path, maxSize)
+		if err != nil {
+			var f fileError
+			errors.As(err, &f)
+			errs = append(errs, Error{File: path, What: f.what, Fix: f.fix, cause: f.cause})
+		}
+		sources = append(sources, Source{path, data})
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return Parse(sources, getenv, checks...)
+}
+
+// Parse is Load for files that were read; there must be one.
+func Parse(sources []Source, getenv func(string) string, checks ...Check) (*Config, error) {
 	l := &loader{
-		name: name, dir: filepath.Dir(name), getenv: getenv,
+		name: sources[0].Name, dir: filepath.Dir(sources[0].Name), getenv: getenv, origin: map[*token.Token]string{},
 		bad: map[string]bool{}, unread: map[string]bool{}, at: map[string]place{}, text: map[string]string{},
 	}
 	c := new(Config)
-	if root := l.syntax(data); root != nil {
+	if root := l.merged(sources); root != nil {
 		l.mapping(root, reflect.ValueOf(c).Elem(), "", "")
 		l.check(c)
 	}
@@ -66,10 +81,10 @@ func Parse(name string, data []byte, getenv func(string) string, checks ...Check
 	return c, nil
 }
 
-// syntax gives the one mapping that the file is, or nil after a mistake.
-func (l *loader) syntax(data []byte) ast.Node {
+// syntax gives the one mapping that a file is, or nil after a mistake.
+func (l *loader) syntax(name string, data []byte) *ast.MappingNode {
 	refuse := func(line, column int, what, fix string) {
-		l.errs = append(l.errs, Error{File: l.name, Line: line, Column: column, What: what, Fix: fix})
+		l.errs = append(l.errs, Error{File: name, Line: line, Column: column, What: what, Fix: fix})
 	}
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	if len(data) > maxSize {
@@ -96,17 +111,16 @@ func (l *loader) syntax(data []byte) ast.Node {
 		return nil
 	}
 	for _, extra := range docs[1:] {
-		at := placeOf(extra.Body)
+		at := l.placeOf(extra.Body)
 		refuse(at.line, at.column, "a second document begins here", "keep one document, and remove the --- between")
 	}
 	if len(docs) > 1 {
 		return nil
 	}
-	root := docs[0].Body
-	if _, ok := pairs(root); !ok {
-		at := placeOf(root)
+	root, ok := docs[0].Body.(*ast.MappingNode)
+	if !ok {
+		at := l.placeOf(docs[0].Body)
 		refuse(at.line, at.column, "the file is no mapping", `begin with "version: 1"`)
-		return nil
 	}
 	return root
 }

@@ -26,7 +26,7 @@ func (l *loader) values(n ast.Node, v reflect.Value, path string) {
 			l.wrong(value, path, reflect.TypeFor[string]())
 			return
 		}
-		l.at[path] = placeOf(value)
+		l.at[path] = l.placeOf(value)
 		text, _ := scalar(value)
 		out[key] = NewSecret(text)
 	})
@@ -46,7 +46,7 @@ func (l *loader) source(entries []*ast.MappingValueNode, path string, set func(S
 		l.fail(path, "this says no place to read the value from", fix)
 		return
 	}
-	l.at[path] = placeOf(entries[0].Value)
+	l.at[path] = l.placeOf(entries[0].Value)
 	set(l.secret(path, from, name))
 }
 

@@ -65,7 +65,7 @@ func TestSchemaKnowsWhatTheLoaderKnows(t *testing.T) {
 			continue
 		}
 		delete(probes, name)
-		_, err := Parse("probe.yaml", fmt.Appendf(nil, probe, "qqqqqqqqqqqqqqqqqqqq: 1"), environment)
+		_, err := Parse([]Source{{"probe.yaml", fmt.Appendf(nil, probe, "qqqqqqqqqqqqqqqqqqqq: 1")}}, environment)
 		_, list, ok := strings.Cut(fmt.Sprint(err), "the keys here are ")
 		if !ok {
 			t.Errorf("%s: the loader does not list its keys: %v", name, err)

@@ -66,7 +66,7 @@ func leaks(out, word string) bool {
 
 // TestLoadedConfigPrintsNoSecret prints all that a file can hold.
 func TestLoadedConfigPrintsNoSecret(t *testing.T) {
-	c, err := Load("testdata/full.yaml", environment)
+	c, err := Load([]string{"testdata/full.yaml"}, environment)
 	if err != nil {
 		t.Fatal(err)
 	}

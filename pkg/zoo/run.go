@@ -89,7 +89,7 @@ func (z *Zoo) soak(ctx context.Context, k Case, seed uint64, dir string) (entrie
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := app.LoadConfig(path, func(string) string { return "" })
+	cfg, err := app.LoadConfig([]string{path}, func(string) string { return "" })
 	if err != nil {
 		return nil, nil, err
 	}
