@@ -33,11 +33,11 @@ type store struct {
 
 func newStore(t testing.TB, query bool) *store {
 	s := theServer(t)
-	return &store{server: s, Proxy: viewtest.NewProxy(t, s.addr), app: s.collection(t), query: query}
+	return &store{server: s, Proxy: viewtest.NewProxy(t, s.Addr), app: s.collection(t), query: query}
 }
 
 func (s *store) config() chroma.Config {
-	return chroma.Config{Name: "chroma", URL: "http://" + s.Addr().String(), Collection: s.app.Name(), User: "user_id",
+	return chroma.Config{Name: "chroma", URL: "http://" + s.Proxy.Addr().String(), Collection: s.app.Name(), User: "user_id",
 		Query: s.query, Page: 50, Clock: clock.System()}
 }
 
@@ -109,10 +109,10 @@ func (s *store) Break(t *testing.T, how viewtest.Trouble) (mend func()) {
 	name := s.app.Name()
 	switch how {
 	case viewtest.Hang:
-		return s.freeze(t)
+		return viewtest.Freeze(t, s.Server)
 	case viewtest.Refuse:
-		s.kill()
-		return func() { check(t, s.start()) }
+		s.Kill()
+		return func() { check(t, s.Start()) }
 	case viewtest.Vanish:
 		check(t, s.app.ModifyName(t.Context(), "gone-"+name))
 		return func() { check(t, s.app.ModifyName(t.Context(), name)) }
@@ -196,14 +196,14 @@ func TestInstead(t *testing.T) {
 // TestTenants: it reads the tenant and the database that it is given, and sends its headers.
 func TestTenants(t *testing.T) {
 	s := theServer(t)
-	admin, err := api.NewHTTPClient(api.WithBaseURL("http://" + s.addr))
+	admin, err := api.NewHTTPClient(api.WithBaseURL("http://" + s.Addr))
 	check(t, err)
 	defer admin.Close()
 	tenant, err := admin.CreateTenant(t.Context(), api.NewTenant("acme"))
 	check(t, err)
 	_, err = admin.CreateDatabase(t.Context(), tenant.Database("chat"))
 	check(t, err)
-	st := &store{server: s, Proxy: viewtest.NewProxy(t, s.addr), app: s.collection(t, api.WithDatabaseAndTenant("chat", "acme"))}
+	st := &store{server: s, Proxy: viewtest.NewProxy(t, s.Addr), app: s.collection(t, api.WithDatabaseAndTenant("chat", "acme"))}
 	st.Put(t, "ann", ann[0].Text)
 	cfg := st.config()
 	cfg.Tenant, cfg.Database, cfg.Headers = "acme", "chat", map[string]string{"X-Chroma-Token": "hunter2"}
@@ -232,7 +232,7 @@ func TestTimeout(t *testing.T) {
 	cfg := s.config()
 	cfg.Timeout = 100 * time.Millisecond
 	v := open(t, cfg)
-	defer s.freeze(t)()
+	defer viewtest.Freeze(t, s.Server)()
 	for _, o := range find(t, v, ann) {
 		if o.State != memory.Unreadable || !o.Rig || !strings.Contains(o.Detail, "no whole response within 100ms") {
 			t.Errorf("%+v", o)
@@ -288,7 +288,7 @@ func BenchmarkFind(b *testing.B) {
 	})
 	b.Run("view", func(b *testing.B) {
 		cfg := s.config()
-		cfg.URL, cfg.Page = "http://"+s.addr, 0
+		cfg.URL, cfg.Page = "http://"+s.server.Addr, 0
 		v := open(b, cfg)
 		for b.Loop() {
 			out, err := v.Find(context.Background(), ms)

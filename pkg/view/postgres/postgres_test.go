@@ -15,6 +15,7 @@ import (
 	"amnesia/pkg/view"
 	"amnesia/pkg/view/postgres"
 	"amnesia/pkg/view/viewtest"
+	"amnesia/pkg/view/viewtest/servers"
 )
 
 const (
@@ -35,16 +36,16 @@ type store struct {
 func newStore(t testing.TB, query string) *store {
 	s := theServer(t)
 	name, app := s.schema(t)
-	exec1(t, app, "DO $$ BEGIN CREATE ROLE amnesia LOGIN PASSWORD '"+password+"'; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+	exec1(t, app, "DO $$ BEGIN CREATE ROLE amnesia LOGIN PASSWORD '"+servers.Password+"'; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
 	exec1(t, app, schema)
 	exec1(t, app, "GRANT CONNECT ON DATABASE postgres TO amnesia")
 	exec1(t, app, "GRANT USAGE ON SCHEMA "+name+" TO amnesia")
 	exec1(t, app, "GRANT SELECT ON chat_memory TO amnesia")
-	return &store{server: s, Proxy: viewtest.NewProxy(t, s.addr), name: name, query: query, app: app}
+	return &store{server: s, Proxy: viewtest.NewProxy(t, s.Addr), name: name, query: query, app: app}
 }
 
 func (s *store) dsn() string {
-	return s.server.dsn("amnesia", s.Addr().String(), s.name)
+	return s.server.dsn("amnesia", s.Proxy.Addr().String(), s.name)
 }
 
 func (s *store) Open(t *testing.T) view.View { return s.open(t, s.query) }
@@ -158,7 +159,7 @@ func TestErrors(t *testing.T) {
 func TestSecret(t *testing.T) {
 	s := theServer(t)
 	for name, dsn := range map[string]string{
-		"wrong password": "postgres://app:hunter2@" + s.addr + "/postgres",
+		"wrong password": "postgres://app:hunter2@" + s.Addr + "/postgres",
 		"keywords":       "host=127.0.0.1 port=1 user=app password=hunter2 dbname=postgres",
 		"nobody there":   "postgres://app:hunter2@127.0.0.1:1/postgres",
 		"no such host":   "postgres://app:hunter2@nowhere.invalid/postgres",
@@ -244,7 +245,7 @@ func TestTimeout(t *testing.T) {
 	s := newStore(t, perUser)
 	for name, hang := range map[string]func() func(){
 		"locked": func() func() { return s.Break(t, viewtest.Hang) },
-		"frozen": func() func() { return s.freeze(t) },
+		"frozen": func() func() { return viewtest.Freeze(t, s.Server) },
 	} {
 		mend := hang()
 		v := open(t, postgres.Config{Name: "postgres", DSN: s.dsn(), Query: perUser, Timeout: 200 * time.Millisecond, Clock: clock.System()})
@@ -324,7 +325,7 @@ func BenchmarkFind(b *testing.B) {
 			}
 		})
 		b.Run(c.name+"/view", func(b *testing.B) {
-			v := open(b, postgres.Config{Name: "postgres", DSN: s.server.dsn("amnesia", s.addr, s.name), Query: c.query, Clock: clock.System()})
+			v := open(b, postgres.Config{Name: "postgres", DSN: s.server.dsn("amnesia", s.server.Addr, s.name), Query: c.query, Clock: clock.System()})
 			for b.Loop() {
 				out, err := v.Find(context.Background(), ms)
 				if err != nil || out[0].State != memory.Present || out[len(out)-1].State != memory.Present {

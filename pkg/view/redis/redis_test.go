@@ -133,13 +133,13 @@ type store struct {
 }
 
 func newStore(t *testing.T, s *server, k kind, db int) *store {
-	st := &store{server: s, Proxy: viewtest.NewProxy(t, s.addr), kind: k, db: db, app: s.client(t, db)}
+	st := &store{server: s, Proxy: viewtest.NewProxy(t, s.Addr), kind: k, db: db, app: s.client(t, db)}
 	check(t, st.app.FlushDB(t.Context()).Err())
 	return st
 }
 
 func (s *store) Open(t *testing.T) view.View {
-	return open(t, redis.Config{Name: "redis", URL: fmt.Sprintf("redis://%s/%d", s.Addr(), s.db), Key: keyForm,
+	return open(t, redis.Config{Name: "redis", URL: fmt.Sprintf("redis://%s/%d", s.Proxy.Addr(), s.db), Key: keyForm,
 		Page: 1, Clock: clock.System()})
 }
 
@@ -164,13 +164,13 @@ func (s *store) Break(t *testing.T, how viewtest.Trouble) (mend func()) {
 	mend = s.Mend
 	switch how {
 	case viewtest.Hang:
-		return s.freeze(t)
+		return viewtest.Freeze(t, s.Server)
 	case viewtest.Refuse:
 		check(t, s.app.ConfigSet(t.Context(), "requirepass", "sesame").Err())
 		return func() { check(t, s.app.ConfigSet(t.Context(), "requirepass", "").Err()) }
 	case viewtest.Vanish:
-		s.kill()
-		return func() { s.start(t) }
+		s.Kill()
+		return func() { check(t, s.Start()) }
 	case viewtest.Garbage:
 		s.Garble()
 	case viewtest.Cut:
@@ -284,7 +284,7 @@ func TestInstead(t *testing.T) {
 			t.Errorf("%s: %q, want absent with %q", o.State, o.Detail, want)
 		}
 	}
-	says(find(t, v, ann)[0], "there is no key chat:memory:ann; database 3 of "+s.addr+" has 0 keys, none with the user's name")
+	says(find(t, v, ann)[0], "there is no key chat:memory:ann; database 3 of "+s.Addr+" has 0 keys, none with the user's name")
 	check(t, app.MSet(ctx, "history:ann", "x", "history:bob", "x", "history:joanna", "x").Err())
 	says(find(t, v, ann)[0], "has 3 keys, with the user's name: history:ann, history:joanna")
 	check(t, app.RPush(ctx, key("ann"), "hello", ann[1].Text).Err())
@@ -301,7 +301,7 @@ func TestErrors(t *testing.T) {
 	check(t, app.RPush(ctx, key("ann"), ann[0].Text).Err())
 	check(t, app.Set(ctx, "long:ann", strings.Repeat("x", 101), 0).Err())
 	check(t, app.Do(ctx, "ACL", "SETUSER", "blind", "on", ">hunter2", "resetkeys", "~other:*", "-@all", "+hello", "+select").Err())
-	with := func(user string) string { return "redis://" + user + "@" + s.addr }
+	with := func(user string) string { return "redis://" + user + "@" + s.Addr }
 	for _, c := range []struct {
 		name, url, key, want string
 		rig                  bool
@@ -337,7 +337,7 @@ func TestTimeout(t *testing.T) {
 	s := startServer(t)
 	check(t, s.client(t, 0).RPush(t.Context(), key("ann"), ann[0].Text).Err())
 	v := open(t, redis.Config{Name: "redis", URL: s.url(0), Key: keyForm, Timeout: 100 * time.Millisecond, Clock: clock.System()})
-	defer s.freeze(t)()
+	defer viewtest.Freeze(t, s.Server)()
 	for _, o := range find(t, v, ann) {
 		if o.State != memory.Unreadable || !o.Rig {
 			t.Errorf("of a frozen server: %+v", o)
@@ -354,7 +354,7 @@ func TestRights(t *testing.T) {
 		"+hello", "+select", "+type", "+pttl", "+lrange", "+getrange", "+hscan", "+sscan", "+zscan", "+xrange", "+scan", "+dbsize").Err())
 	for _, k := range kinds {
 		check(t, app.FlushDB(ctx).Err())
-		v := open(t, redis.Config{Name: "redis", URL: "redis://amnesia:sesame@" + s.addr + "/0", Key: keyForm, Clock: clock.System()})
+		v := open(t, redis.Config{Name: "redis", URL: "redis://amnesia:sesame@" + s.Addr + "/0", Key: keyForm, Clock: clock.System()})
 		if o := find(t, v, ann)[0]; o.State != memory.Absent || !strings.Contains(o.Detail, "has 0 keys") {
 			t.Errorf("%s, empty: %+v", k.name, o)
 		}
