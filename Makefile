@@ -6,7 +6,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo stack down test bench lint setup clean
+.PHONY: help build demo stack soak down test bench lint setup clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,6 +19,9 @@ demo: build ## show the whole idea on real processes: a sample app with a plante
 
 stack: ## bring up the sample app on Redis, PostgreSQL and Chroma in containers; BUGS=name,name plants bugs
 	@BUGS='$(BUGS)' HOMES='$(HOMES)' deploy/compose/up
+
+soak: build ## run Amnesia on that stack until it is interrupted; CYCLES=30 bounds it, AMNESIA_FLAGS=... passes flags on
+	@BUGS='$(BUGS)' HOMES='$(HOMES)' CYCLES='$(CYCLES)' AMNESIA_FLAGS='$(AMNESIA_FLAGS)' deploy/compose/soak
 
 down: ## remove that stack with its data
 	@deploy/compose/down
@@ -38,4 +41,4 @@ lint: ## gofmt, go vet and staticcheck
 	$(GO) run $(STATICCHECK) ./...
 
 clean: ## remove what was built
-	rm -rf bin amnesia-demo bench.json
+	rm -rf bin amnesia-demo amnesia-soak bench.json
