@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"github.com/PuerkitoBio/goquery"
-
-	"amnesia/pkg/chatapp"
 )
 
 // TestFaults tells one memory in an earlier life of the app and one just before a fault, and then looks in every place
@@ -227,7 +225,7 @@ func TestForgetQueued(t *testing.T) {
 		t.Error("no confirmation")
 	}
 	a.stop()
-	if told := a.truth("queued"); !told.Deleted || len(told.Once) != 1 || told.Once[0] != chatapp.ShortTermStore {
+	if told := a.truth("queued"); !told.Deleted || len(told.Once) > 0 {
 		t.Errorf("the truth log says %+v", told)
 	}
 }

@@ -41,6 +41,7 @@ type chat struct {
 	recent   shortTerm
 	cache    Store // what recent lies in: nil when that is the process
 	queue    *queue
+	inbox    *inbox // nil when the homes are written before the answer, or with a bug in another order
 	started  time.Time
 
 	mu     sync.Mutex
@@ -63,6 +64,9 @@ func openChat(ctx context.Context, cfg Config, log *truth.Log) (*chat, error) {
 // close writes what is queued or buffered.
 func (c *chat) close() error {
 	c.queue.close()
+	if c.inbox != nil {
+		c.inbox.close()
+	}
 	var errs []error
 	for _, s := range slices.Backward(c.homes) {
 		errs = append(errs, s.Close())
@@ -95,7 +99,6 @@ func (c *chat) say(ctx context.Context, user, text string) (exchange, error) {
 	if err := c.remember(ctx, m); err != nil {
 		return exchange{}, err
 	}
-	c.recent.add(ctx, m)
 	c.log.Info("memory saved", zap.String("user", user), zap.String("id", m.ID))
 	c.witness(truth.Acknowledged, m)
 	return exchangeOf(m), nil
@@ -129,36 +132,47 @@ func (c *chat) next() (time.Time, string) {
 	return at, pad(c.lastID)
 }
 
-// remember writes the memory to its homes, now or, with a bug, later.
+// remember writes the memory to its homes and to short-term memory, now or, with a bug or by way of the inbox, later.
 func (c *chat) remember(ctx context.Context, m Memory) error {
 	now := c.cfg.Now()
 	switch {
 	case c.cfg.Bugs.any(AckEarly, LocalEcho):
 		// The queue drains at every whole Drain since the start.
 		drain := c.started.Add((now.Sub(c.started)/c.cfg.Drain + 1) * c.cfg.Drain)
-		c.later(m, drain, c.homes...)
+		c.later(m, drain, func(ctx context.Context) {
+			if c.save(ctx, m, c.homes...) == nil {
+				c.recent.add(ctx, m)
+			}
+		})
 	case c.cfg.Bugs[DualWriteGap]:
 		if err := c.save(ctx, m, c.homes[0]); err != nil {
 			return err
 		}
-		c.later(m, now.Add(c.cfg.Drain), c.homes[1:]...)
+		c.recent.add(ctx, m)
+		c.later(m, now.Add(c.cfg.Drain), func(ctx context.Context) { _ = c.save(ctx, m, c.homes[1:]...) })
+	case c.inbox != nil:
+		if err := c.inbox.take(ctx, m); err != nil {
+			return c.unsaved(ctx, err, m, c.cache)
+		}
 	default:
 		if err := c.save(ctx, m, c.homes...); err != nil {
 			return err
 		}
+		c.recent.add(ctx, m)
 	}
 	if c.cfg.Bugs[GhostDelete] {
-		c.later(m, now.Add(c.cfg.Drain), c.homes...)
+		c.later(m, now.Add(c.cfg.Drain), func(ctx context.Context) { _ = c.save(ctx, m, c.homes...) })
 	}
 	return nil
 }
 
-// later saves from the queue, when nobody waits for the outcome any more.
-func (c *chat) later(m Memory, due time.Time, homes ...Store) {
+// later runs a save from the queue, when nobody waits for the outcome any more: save has logged it, and there is no one
+// to tell.
+func (c *chat) later(m Memory, due time.Time, save func(context.Context)) {
 	c.queue.add(job{memory: m, due: due, run: func() {
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		defer cancel()
-		_ = c.save(ctx, m, homes...) // save has logged it; there is no one to tell
+		save(ctx)
 	}})
 }
 
@@ -169,11 +183,16 @@ func (c *chat) save(ctx context.Context, m Memory, homes ...Store) error {
 		if err == nil || c.cfg.Bugs[SwallowedError] {
 			continue
 		}
-		c.log.Error("memory not saved", zap.String("store", home.Name()), zap.String("user", m.User),
-			zap.String("id", m.ID), zap.String("text", m.Text), zap.Error(err))
-		return errors.Join(err, undo(ctx, m, homes[:i+1]))
+		return c.unsaved(ctx, err, m, homes[:i+1]...)
 	}
 	return nil
+}
+
+// unsaved logs that the last of the stores failed to save, and takes back what they may have.
+func (c *chat) unsaved(ctx context.Context, err error, m Memory, stores ...Store) error {
+	c.log.Error("memory not saved", zap.String("store", stores[len(stores)-1].Name()), zap.String("user", m.User),
+		zap.String("id", m.ID), zap.String("text", m.Text), zap.Error(err))
+	return errors.Join(err, undo(ctx, m, stores))
 }
 
 // undo takes back what save has done, also when its time is up: a store that did not answer may have saved all the same.
@@ -194,7 +213,7 @@ func (c *chat) recall(ctx context.Context, user, question string) (string, error
 	if c.vectors != nil {
 		home = c.vectors
 	}
-	ms, err := home.Find(ctx, Query{User: c.reader(user), Like: question, Limit: 3})
+	ms, err := c.early(home).Find(ctx, Query{User: c.reader(user), Like: question, Limit: 3})
 	if err != nil {
 		return "", err
 	}
@@ -212,6 +231,14 @@ func (c *chat) recall(ctx context.Context, user, question string) (string, error
 	return "You told me: " + strings.Join(texts, "\n"), nil
 }
 
+// early is a home with what is on its way there.
+func (c *chat) early(home Store) Store {
+	if c.inbox == nil {
+		return home
+	}
+	return early{home, c.inbox}
+}
+
 // reader is whose memories and questions the user may read.
 func (c *chat) reader(user string) string {
 	if c.cfg.Bugs[Leak] {
@@ -224,7 +251,7 @@ func (c *chat) reader(user string) string {
 // before it ends; that is empty when there is none.
 func (c *chat) history(ctx context.Context, user, before string) (page []exchange, older string, err error) {
 	q := Query{User: c.reader(user), Before: before, Limit: pageSize + 1}
-	ms, err := c.homes[0].Find(ctx, q)
+	ms, err := c.early(c.homes[0]).Find(ctx, q)
 	if err != nil {
 		return nil, "", err
 	}
@@ -253,7 +280,7 @@ func (c *chat) forget(ctx context.Context, q Query) ([]string, error) {
 	if !c.cfg.Bugs[GhostDelete] {
 		ms = c.queue.cancel(q.match)
 	}
-	found, err := c.homes[0].Find(ctx, q)
+	found, err := c.early(c.homes[0]).Find(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -264,11 +291,16 @@ func (c *chat) forget(ctx context.Context, q Query) ([]string, error) {
 	}
 	doomed := ms
 	if c.cfg.Bugs[WipeScope] && len(ms) > 0 {
-		if doomed, err = c.homes[0].Find(ctx, Query{}); err != nil {
+		if doomed, err = c.early(c.homes[0]).Find(ctx, Query{}); err != nil {
 			return nil, err
 		}
 	}
-	// The database goes first: reconcile ends what a kill between the two leaves.
+	if c.inbox != nil {
+		if err := c.inbox.remove(ctx, doomed); err != nil {
+			return nil, err
+		}
+	}
+	// Of the homes the database goes first: reconcile ends what a kill between the two leaves.
 	for _, home := range c.homes {
 		if _, err := home.Delete(ctx, doomed...); err != nil {
 			return nil, err
@@ -279,7 +311,9 @@ func (c *chat) forget(ctx context.Context, q Query) ([]string, error) {
 		return nil, err
 	}
 	for _, m := range ms {
-		c.recent.remove(ctx, m)
+		if c.inbox == nil { // which has done it
+			c.recent.remove(ctx, m)
+		}
 		c.witness(truth.Deleted, m)
 	}
 	return append(idsOf(ms), asked...), nil

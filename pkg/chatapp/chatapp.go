@@ -7,6 +7,14 @@
 // mark is a question: it is answered from memory and stands in the history as an utterance of the user, but is no
 // memory itself.
 //
+// # Real stores
+//
+// The table may be on a PostgreSQL server, the vector memory the collection memories of a Chroma server, short-term
+// memory the lists chat:memory:{user_id} of a Redis server, which live for a while after their last write. With Redis
+// the user sees the answer when Redis has the memory; the homes are written right after that, in order, and again until
+// it is done, also after a kill (Async). Until then the history shows what is on its way. A Redis that cannot save, or
+// cannot delete, is an error to the user. Config.Writes can ask for the homes to be written first.
+//
 // # Pages
 //
 // GET /login is a form (username, password; a new name makes an account), GET /chat the conversation: #message and #send

@@ -1,6 +1,7 @@
 package chatapp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -30,6 +31,8 @@ type Config struct {
 	Bugs       Bugs          // default: none
 	Truth      string        // file of the truth log; empty: none is written
 	Homes      []string      // the stores that hold memories; default: database and vectors
+	Writes     Writes        // default: Async where Redis is a cache, else (and with a bug that has an order of its own) Sync
+	NoRebuild  bool          // do not make the vector memory hold at the start what the database holds
 	Redis      string        // URL of a Redis server; empty: short-term memory is in the process
 	RedisTTL   time.Duration // how long a user's list lives in Redis after its last write; default 30m
 	Postgres   string        // DSN of a PostgreSQL database; empty: the database is a file in Data
@@ -40,12 +43,35 @@ type Config struct {
 	Now        func() time.Time
 }
 
+// Writes says when the homes of a memory are written.
+type Writes string
+
+const (
+	// Sync writes every home before the answer; Redis, as a cache, after them.
+	Sync Writes = "sync"
+	// Async writes Redis, answers, and writes the homes right after that, from Redis (see inbox). Redis must keep what
+	// it has: with an append-only file, and appendfsync always for a power cut.
+	Async Writes = "async"
+)
+
+// mayWait reports whether the homes can be written late: a Redis that is no home itself keeps what is on its way, and no
+// bug lies in another order of the writes.
+func (c Config) mayWait() bool {
+	return c.Redis != "" && !slices.Contains(c.Homes, RedisStore) &&
+		!c.Bugs.any(AckEarly, DualWriteGap, LocalEcho, RetryDup, SlowIndex, SwallowedError)
+}
+
 func (c Config) withDefaults() Config {
 	if c.Addr == "" {
 		c.Addr = "127.0.0.1:8080"
 	}
 	if len(c.Homes) == 0 {
 		c.Homes = []string{DatabaseStore, VectorStore}
+	}
+	if c.Writes == "" && c.mayWait() {
+		c.Writes = Async
+	} else if c.Writes == "" {
+		c.Writes = Sync
 	}
 	if c.RedisTTL == 0 {
 		c.RedisTTL = 30 * time.Minute
@@ -70,8 +96,9 @@ type ConfigError struct{ Problems []string }
 
 func (e *ConfigError) Error() string { return strings.Join(e.Problems, "\n") }
 
-// ConfigFromEnv reads the variables CHATAPP_ADDR, _DATA, _SCRATCH, _BUGS, _TRUTH, _HOMES, _DRAIN, _INDEX_DELAY,
-// _REDIS_URL, _REDIS_TTL, _POSTGRES_DSN and _CHROMA_URL, which stand for the fields of Config. The error is a *ConfigError with every problem at once.
+// ConfigFromEnv reads the variables CHATAPP_ADDR, _DATA, _SCRATCH, _BUGS, _TRUTH, _HOMES, _WRITES (sync or
+// async), _REBUILD (start or never), _DRAIN, _INDEX_DELAY, _REDIS_URL, _REDIS_TTL, _POSTGRES_DSN and _CHROMA_URL, which
+// stand for the fields of Config. The error is a *ConfigError with every problem at once.
 func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	var problems []string
 	check := func(name string, err error) {
@@ -109,6 +136,11 @@ func ConfigFromEnv(getenv func(string) string) (Config, error) {
 	check("CHATAPP_BUGS", err)
 	cfg.Homes, err = parseHomes(getenv("CHATAPP_HOMES"))
 	check("CHATAPP_HOMES", err)
+	cfg.Writes, err = choose(Writes(getenv("CHATAPP_WRITES")), "", Sync, Async)
+	check("CHATAPP_WRITES", err)
+	rebuild, err := choose(getenv("CHATAPP_REBUILD"), "start", "start", "never")
+	check("CHATAPP_REBUILD", err)
+	cfg.NoRebuild = rebuild == "never"
 	cfg.Drain, err = parseDelay(getenv("CHATAPP_DRAIN"))
 	check("CHATAPP_DRAIN", err)
 	cfg.IndexDelay, err = parseDelay(getenv("CHATAPP_INDEX_DELAY"))
@@ -137,10 +169,21 @@ func (c Config) checkAddresses(check func(name string, err error)) {
 	}
 }
 
+// choose gives the choice that was named, or the default when none was.
+func choose[T ~string](name, or T, choices ...T) (T, error) {
+	if name == "" || slices.Contains(choices, name) {
+		return cmp.Or(name, or), nil
+	}
+	return or, fmt.Errorf("there is no %q — fix: choose from %q", name, choices)
+}
+
 // checkFit reports homes and bugs that want what is not there.
 func (c Config) checkFit(check func(name string, err error)) {
 	if slices.Contains(c.Homes, RedisStore) && c.Redis == "" {
 		check("CHATAPP_HOMES", errors.New("redis is a server — fix: set CHATAPP_REDIS_URL too, or leave redis out"))
+	}
+	if c.Writes == Async && !c.mayWait() {
+		check("CHATAPP_WRITES", errors.New("async needs a Redis that is no home, and no bug with an order of its own — fix: set CHATAPP_REDIS_URL and leave redis out of CHATAPP_HOMES, or leave it out"))
 	}
 	if c.Bugs[DualWriteGap] && len(c.Homes) < 2 {
 		check("CHATAPP_HOMES", fmt.Errorf("%s needs two homes — fix: give database,vectors", DualWriteGap))

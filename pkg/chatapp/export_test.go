@@ -15,7 +15,7 @@ func OpenDatabase(ctx context.Context, dir string, synced bool) (Store, error) {
 func OpenPostgres(ctx context.Context, dsn string) (Store, error) { return openPostgres(ctx, dsn) }
 
 func OpenRedis(ctx context.Context, address string, ttl time.Duration, refresh bool) (Store, error) {
-	return openRedis(ctx, address, ttl, refresh)
+	return openRedis(ctx, address, redisOptions{ttl: ttl, refresh: refresh})
 }
 
 func OpenChroma(ctx context.Context, url string, counter bool) (Store, error) {

@@ -30,7 +30,7 @@ func (c *chat) open(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		witness := witnessed{store, c.record}
+		witness := newWitness(store, c.record)
 		durable[home] = witness
 		c.homes = append(c.homes, c.plantIn(witness))
 		if home == VectorStore {
@@ -50,10 +50,13 @@ func (c *chat) open(ctx context.Context) (err error) {
 	}
 	// A healthy app mends what a crash left; with these bugs nobody thought of it.
 	database, vectors := durable[DatabaseStore], durable[VectorStore]
-	if database != nil && vectors != nil && !c.cfg.Bugs.any(CounterID, DualWriteGap, EphemeralClient, EphemeralVolume, GhostDelete, RetryDup, SwallowedError) {
+	if database != nil && vectors != nil && !c.cfg.NoRebuild && !c.cfg.Bugs.any(CounterID, DualWriteGap, EphemeralClient, EphemeralVolume, GhostDelete, RetryDup, SwallowedError) {
 		if err = reconcile(ctx, database, vectors); err != nil {
 			return fmt.Errorf("building the vector memory again: %w", err)
 		}
+	}
+	if c.inbox != nil {
+		c.inbox.start(c.homes)
 	}
 	return nil
 }
@@ -117,15 +120,15 @@ func (c *chat) openHome(ctx context.Context, home string) (Store, error) {
 	}
 }
 
-func (c *chat) openRedis(ctx context.Context) (Store, error) {
-	ttl := c.cfg.RedisTTL
+func (c *chat) openRedis(ctx context.Context) (*redisStore, error) {
+	o := redisOptions{ttl: c.cfg.RedisTTL, refresh: !c.cfg.Bugs[TTLShort], inbox: c.cfg.Writes == Async}
 	switch {
 	case c.cfg.Bugs[TTLLong]:
-		ttl *= 1000
+		o.ttl *= 1000
 	case c.cfg.Bugs[TTLNone]:
-		ttl = 0
+		o.ttl = 0
 	}
-	return openRedis(ctx, c.cfg.Redis, ttl, !c.cfg.Bugs[TTLShort])
+	return openRedis(ctx, c.cfg.Redis, o)
 }
 
 // impatient plants RetryDup.
@@ -146,9 +149,14 @@ func (c *chat) openShortTerm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	witness := witnessed{store, c.record}
-	c.recent = redisShortTerm{store: c.impatient(witness), log: c.log}
-	c.cache = store
+	witness := newWitness(store, c.record)
+	c.cache = c.impatient(witness)
+	c.recent = redisShortTerm{store: c.cache, log: c.log}
+	if c.cfg.Writes == Async {
+		if c.inbox, err = openInbox(ctx, c.cache, store, c.log); err != nil {
+			return err
+		}
+	}
 	return witness.holds(ctx)
 }
 

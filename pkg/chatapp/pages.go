@@ -94,6 +94,8 @@ func (h *handler) say(w http.ResponseWriter, r *http.Request, user string) {
 	text := strings.ToValidUTF8(strings.ReplaceAll(in["message"], "\r\n", "\n"), "\uFFFD")
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = errEmpty
+	} else if err == nil && strings.ContainsRune(text, 0) { // which PostgreSQL refuses, and JSON in Redis does not
+		err = errNUL
 	}
 	var e exchange
 	if err == nil {

@@ -375,9 +375,14 @@ func TestConfigFromEnv(t *testing.T) {
 		{"good", nil, nil},
 		{"all bugs", map[string]string{"CHATAPP_BUGS": "ack-early, leak,ui-field", "CHATAPP_HOMES": "vectors,database", "CHATAPP_DRAIN": "1s"}, nil},
 		{"nothing set", map[string]string{"CHATAPP_DATA": "", "CHATAPP_SCRATCH": ""}, []string{"CHATAPP_DATA: not set", "CHATAPP_SCRATCH: not set"}},
-		{"everything wrong", map[string]string{"CHATAPP_ADDR": "here", "CHATAPP_SCRATCH": "data", "CHATAPP_BUGS": "leaks", "CHATAPP_HOMES": "short_term", "CHATAPP_DRAIN": "soon", "CHATAPP_INDEX_DELAY": "-1s"},
-			[]string{"CHATAPP_ADDR", "CHATAPP_SCRATCH: the same", `CHATAPP_BUGS: there is no bug "leaks" — fix: choose from ack-early, `, "CHATAPP_HOMES", "CHATAPP_DRAIN", "CHATAPP_INDEX_DELAY"}},
+		{"everything wrong", map[string]string{"CHATAPP_ADDR": "here", "CHATAPP_SCRATCH": "data", "CHATAPP_BUGS": "leaks", "CHATAPP_HOMES": "short_term", "CHATAPP_DRAIN": "soon", "CHATAPP_INDEX_DELAY": "-1s",
+			"CHATAPP_WRITES": "later", "CHATAPP_REBUILD": "always"},
+			[]string{"CHATAPP_ADDR", "CHATAPP_SCRATCH: the same", `CHATAPP_BUGS: there is no bug "leaks" — fix: choose from ack-early, `, "CHATAPP_HOMES", "CHATAPP_WRITES", "CHATAPP_REBUILD", "CHATAPP_DRAIN", "CHATAPP_INDEX_DELAY"}},
 		{"a gap needs two", map[string]string{"CHATAPP_BUGS": "dual-write-gap", "CHATAPP_HOMES": "database"}, []string{"needs two homes"}},
+		{"async", map[string]string{"CHATAPP_WRITES": "async", "CHATAPP_REDIS_URL": "redis://127.0.0.1:6379/0", "CHATAPP_REBUILD": "never"}, nil},
+		{"async needs Redis", map[string]string{"CHATAPP_WRITES": "async"}, []string{"CHATAPP_WRITES: async needs a Redis"}},
+		{"async needs Redis as a cache", map[string]string{"CHATAPP_WRITES": "async", "CHATAPP_REDIS_URL": "redis://127.0.0.1:6379/0", "CHATAPP_HOMES": "database,redis"}, []string{"CHATAPP_WRITES"}},
+		{"a bug has its own order", map[string]string{"CHATAPP_WRITES": "async", "CHATAPP_REDIS_URL": "redis://127.0.0.1:6379/0", "CHATAPP_BUGS": "ack-early"}, []string{"CHATAPP_WRITES"}},
 		{"a vector bug needs vectors", map[string]string{"CHATAPP_BUGS": "ephemeral-volume", "CHATAPP_HOMES": "database"}, []string{"add vectors"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

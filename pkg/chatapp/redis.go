@@ -1,6 +1,7 @@
 package chatapp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,15 +12,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisPrefix and the user make the key of a user's list.
-const redisPrefix = "chat:memory:"
+// redisPrefix and the user make the key of a user's list. redisPending is the hash of the memories that are on their way
+// to their homes (see inbox), by id; it lives for ever.
+const (
+	redisPrefix  = "chat:memory:"
+	redisPending = "chat:pending"
+)
 
 // redisStore keeps each user's memories in a Redis list, oldest first, each as a JSON object (redisMemory). The list
 // lives for ttl after its last write, as a conversation does.
 type redisStore struct {
-	client  *redis.Client
+	client *redis.Client
+	redisOptions
+}
+
+// redisOptions say how the lists are kept.
+type redisOptions struct {
 	ttl     time.Duration // 0: for ever
 	refresh bool          // every write prolongs the list's life, not only the first
+	inbox   bool          // what is saved is on its way to its homes, too
 }
 
 type redisMemory struct {
@@ -31,14 +42,14 @@ type redisMemory struct {
 }
 
 // openRedis asks the server whether it is there.
-func openRedis(ctx context.Context, address string, ttl time.Duration, refresh bool) (*redisStore, error) {
+func openRedis(ctx context.Context, address string, o redisOptions) (*redisStore, error) {
 	options, err := redis.ParseURL(address)
 	if err != nil {
 		return nil, fmt.Errorf("opening Redis: %w", err)
 	}
 	options.ContextTimeoutEnabled = true
 	options.MaxRetries = -1 // a push that is sent again after a lost answer stands in the list twice
-	s := &redisStore{client: redis.NewClient(options), ttl: ttl, refresh: refresh}
+	s := &redisStore{client: redis.NewClient(options), redisOptions: o}
 	if err := s.client.Ping(ctx).Err(); err != nil {
 		return nil, fmt.Errorf("opening Redis: %w — fix: let CHATAPP_REDIS_URL name a server that runs", errors.Join(err, s.Close()))
 	}
@@ -50,18 +61,20 @@ func (s *redisStore) Name() string { return RedisStore }
 // pushScript appends to a list the values that are not there yet, which begin with the same id, sets the list's life,
 // and gives the positions of those that were new. It is one step to everyone else, and one exchange to us.
 //
-// KEYS: the list. ARGV: the life in milliseconds (0: for ever), 1 to prolong a life that is set, then the values.
+// KEYS: the list, redisPending. ARGV: the life in milliseconds (0: for ever), 1 to prolong a life that is set, 1 if they
+// are on their way, then the values.
 const pushScript = `
 local have = {}
 for _, value in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do have[string.match(value, '^{"id":"(%x*)"')] = true end
 local new = {}
-for i = 3, #ARGV do
+for i = 4, #ARGV do
 	local id = string.match(ARGV[i], '^{"id":"(%x*)"')
 	if not have[id] then
 		have[id] = true
 		redis.call('RPUSH', KEYS[1], ARGV[i])
-		new[#new + 1] = i - 3
+		new[#new + 1] = i - 4
 	end
+	if ARGV[3] == '1' then redis.call('HSET', KEYS[2], id, ARGV[i]) end
 end
 if ARGV[1] ~= '0' and #new > 0 and (ARGV[2] == '1' or redis.call('PTTL', KEYS[1]) < 0) then
 	redis.call('PEXPIRE', KEYS[1], ARGV[1])
@@ -76,7 +89,7 @@ func (s *redisStore) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
 	}
 	fresh := map[string]bool{}
 	for user, theirs := range byUser {
-		args := []any{s.ttl.Milliseconds(), s.refresh}
+		args := []any{s.ttl.Milliseconds(), s.refresh, s.inbox}
 		for _, m := range theirs {
 			value, err := json.Marshal(redisMemory{m.ID, m.User, m.Text, m.Summary, m.At.UTC()})
 			if err != nil {
@@ -84,7 +97,7 @@ func (s *redisStore) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
 			}
 			args = append(args, value)
 		}
-		added, err := s.client.Eval(ctx, pushScript, []string{redisPrefix + user}, args...).Int64Slice()
+		added, err := s.client.Eval(ctx, pushScript, []string{redisPrefix + user, redisPending}, args...).Int64Slice()
 		if err != nil {
 			return nil, fmt.Errorf("saving to Redis: %w", err)
 		}
@@ -95,27 +108,56 @@ func (s *redisStore) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
 	return slices.DeleteFunc(slices.Clone(ms), func(m Memory) bool { return !fresh[m.ID] }), nil
 }
 
+// deleteScript removes from a list the values that begin with one of the ids, also from what is on its way, and gives
+// the ids that the list had. It is one step, so that a server which was frozen meanwhile does all of it or nothing.
+//
+// KEYS: the list, redisPending. ARGV: the ids.
+const deleteScript = `
+local doomed, gone = {}, {}
+for _, id in ipairs(ARGV) do
+	doomed[id] = true
+	redis.call('HDEL', KEYS[2], id)
+end
+for _, value in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do
+	local id = string.match(value, '^{"id":"(%x*)"')
+	if doomed[id] and redis.call('LREM', KEYS[1], 0, value) > 0 then gone[#gone + 1] = id end
+end
+return gone`
+
 func (s *redisStore) Delete(ctx context.Context, ms ...Memory) (deleted []string, err error) {
-	byUser := map[string][]string{}
+	byUser := map[string][]any{}
 	for _, m := range ms {
 		byUser[m.User] = append(byUser[m.User], m.ID)
 	}
 	for user, ids := range byUser {
-		values, have, err := s.list(ctx, redisPrefix+user)
+		gone, err := s.client.Eval(ctx, deleteScript, []string{redisPrefix + user, redisPending}, ids...).StringSlice()
 		if err != nil {
-			return nil, fmt.Errorf("deleting from Redis: %w", err)
+			return deleted, fmt.Errorf("deleting from Redis: %w", err)
 		}
-		for i, m := range have {
-			if !slices.Contains(ids, m.ID) {
-				continue
-			}
-			if err := s.client.LRem(ctx, redisPrefix+user, 0, values[i]).Err(); err != nil {
-				return deleted, fmt.Errorf("deleting from Redis: %w", err)
-			}
-			deleted = append(deleted, m.ID)
-		}
+		deleted = append(deleted, gone...)
 	}
 	return deleted, nil
+}
+
+// pending gives what is on its way, oldest first.
+func (s *redisStore) pending(ctx context.Context) ([]Memory, error) {
+	values, err := s.client.HVals(ctx, redisPending).Result()
+	if err == nil {
+		var ms []Memory
+		if ms, err = decode(redisPending, values); err == nil {
+			slices.SortFunc(ms, func(a, b Memory) int { return cmp.Compare(a.ID, b.ID) })
+			return ms, nil
+		}
+	}
+	return nil, fmt.Errorf("reading what is on its way from Redis: %w", err)
+}
+
+// arrived says that they are on their way no longer.
+func (s *redisStore) arrived(ctx context.Context, ms []Memory) error {
+	if err := s.client.HDel(ctx, redisPending, idsOf(ms)...).Err(); err != nil {
+		return fmt.Errorf("telling Redis what has arrived: %w", err)
+	}
+	return nil
 }
 
 func (s *redisStore) Find(ctx context.Context, q Query) ([]Memory, error) {
@@ -128,7 +170,11 @@ func (s *redisStore) Find(ctx context.Context, q Query) ([]Memory, error) {
 	}
 	var found []Memory
 	for _, key := range keys {
-		_, ms, err := s.list(ctx, key)
+		values, err := s.client.LRange(ctx, key, 0, -1).Result()
+		if err != nil {
+			return nil, fmt.Errorf("reading Redis: %w", err)
+		}
+		ms, err := decode(key, values)
 		if err != nil {
 			return nil, fmt.Errorf("reading Redis: %w", err)
 		}
@@ -137,20 +183,17 @@ func (s *redisStore) Find(ctx context.Context, q Query) ([]Memory, error) {
 	return q.pick(bare(found)), nil
 }
 
-// list gives the values of a list, as they stand there and decoded.
-func (s *redisStore) list(ctx context.Context, key string) (values []string, ms []Memory, err error) {
-	if values, err = s.client.LRange(ctx, key, 0, -1).Result(); err != nil {
-		return nil, nil, err
-	}
-	ms = make([]Memory, len(values))
+// decode reads the values of a key.
+func decode(key string, values []string) ([]Memory, error) {
+	ms := make([]Memory, len(values))
 	for i, value := range values {
 		var m redisMemory
 		if err := json.Unmarshal([]byte(value), &m); err != nil {
-			return nil, nil, fmt.Errorf("%s[%d]: %w", key, i, err)
+			return nil, fmt.Errorf("%s[%d]: %w", key, i, err)
 		}
 		ms[i] = Memory(m)
 	}
-	return values, ms, nil
+	return ms, nil
 }
 
 // keys gives every user's key once; a scan may repeat itself (redis.io/commands/scan).

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -96,6 +97,7 @@ func (f *failure) Unwrap() error { return f.cause }
 var (
 	errSignIn  = &failure{status: http.StatusUnauthorized, text: "Please sign in."}
 	errEmpty   = &failure{status: http.StatusBadRequest, text: "The message is empty. Write something first."}
+	errNUL     = &failure{status: http.StatusBadRequest, text: "The message holds a NUL character, which cannot be kept."}
 	errNothing = &failure{status: http.StatusNotFound, text: "There is no such message."}
 )
 
@@ -166,7 +168,11 @@ func (h *handler) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) health(w http.ResponseWriter, r *http.Request) {
-	for _, home := range h.chat.homes {
+	needed := h.chat.homes
+	if h.chat.inbox != nil {
+		needed = append(slices.Clone(needed), h.chat.cache)
+	}
+	for _, home := range needed {
 		if _, err := home.Find(r.Context(), Query{User: nobody, ID: "none"}); err != nil {
 			h.jsonError(w, r, err)
 			return

@@ -132,7 +132,7 @@ func startPostgres(t *testing.T) (*server, string) {
 }
 
 // startChroma gives the address of an empty server. The program is got as the view of Chroma gets it for its own tests.
-func startChroma(t *testing.T) string {
+func startChroma(t *testing.T) (*server, string) {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -165,7 +165,7 @@ func startChroma(t *testing.T) string {
 		}}
 	t.Cleanup(s.kill)
 	s.start()
-	return address
+	return s, address
 }
 
 func account(t *testing.T, name string) *syscall.Credential {
@@ -182,16 +182,23 @@ func account(t *testing.T, name string) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-// list gives what another process reads in Redis of a user, and how long it lives there.
-func list(t *testing.T, address, user string) (values []string, ttl time.Duration) {
+// dial gives a client of the server.
+func dial(t *testing.T, address string) *redis.Client {
 	t.Helper()
 	options, err := redis.ParseURL(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := redis.NewClient(options)
-	defer client.Close()
-	values, err = client.LRange(t.Context(), "chat:memory:"+user, 0, -1).Result()
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// list gives what another process reads in Redis of a user, and how long it lives there.
+func list(t *testing.T, address, user string) (values []string, ttl time.Duration) {
+	t.Helper()
+	client := dial(t, address)
+	values, err := client.LRange(t.Context(), "chat:memory:"+user, 0, -1).Result()
 	if err != nil {
 		t.Fatal(err)
 	}

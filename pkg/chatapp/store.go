@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"amnesia/pkg/chatapp/truth"
@@ -88,22 +89,67 @@ type recorder func(truth.Event)
 type witnessed struct {
 	Store
 	record recorder
+
+	mu       sync.Mutex
+	doubtful map[string]bool // ids of which a failed save leaves open whether the store has them
 }
 
-func (w witnessed) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
+func (w *witnessed) Save(ctx context.Context, ms ...Memory) ([]Memory, error) {
 	for _, m := range ms {
 		w.record(truth.Event{Event: truth.Storing, Store: w.Name(), User: m.User, ID: m.ID, Text: m.Text})
 	}
 	stored, err := w.Store.Save(ctx, ms...)
-	for _, m := range stored {
+	has := stored
+	if doubtful := w.doubt(ms, err != nil); err == nil && len(doubtful) > 0 {
+		has = append(slices.Clone(stored), w.found(ctx, doubtful, stored)...)
+	}
+	for _, m := range has {
 		w.record(truth.Event{Event: truth.Stored, Store: w.Name(), User: m.User, ID: m.ID, Text: m.Text})
 	}
 	return stored, err
 }
 
-func (w witnessed) Delete(ctx context.Context, ms ...Memory) ([]string, error) {
+// doubt notes which of the memories are in doubt from now on, and gives those that were.
+func (w *witnessed) doubt(ms []Memory, failed bool) (were []Memory) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range ms {
+		if w.doubtful[m.ID] {
+			were = append(were, m)
+		}
+		if failed {
+			w.doubtful[m.ID] = true
+		} else {
+			delete(w.doubtful, m.ID)
+		}
+	}
+	return were
+}
+
+// found gives those of the memories that the store has although the last save did not store them: an earlier one did,
+// whose answer was lost.
+func (w *witnessed) found(ctx context.Context, ms, stored []Memory) (has []Memory) {
+	ids := idsOf(stored)
+	for _, m := range ms {
+		if slices.Contains(ids, m.ID) {
+			continue
+		}
+		switch found, err := w.Find(ctx, Query{User: m.User, ID: m.ID}); {
+		case err != nil:
+			w.doubt([]Memory{m}, true)
+		case len(found) > 0:
+			has = append(has, m)
+		}
+	}
+	return has
+}
+
+func (w *witnessed) Delete(ctx context.Context, ms ...Memory) ([]string, error) {
 	w.record(truth.Event{Event: truth.Removing, Store: w.Name(), IDs: idsOf(ms)})
 	deleted, err := w.Store.Delete(ctx, ms...)
+	if err == nil {
+		w.doubt(ms, false)
+	}
 	for _, id := range deleted {
 		w.record(truth.Event{Event: truth.Removed, Store: w.Name(), ID: id})
 	}
@@ -111,13 +157,17 @@ func (w witnessed) Delete(ctx context.Context, ms ...Memory) ([]string, error) {
 }
 
 // holds tells the truth log what the store holds as it was found.
-func (w witnessed) holds(ctx context.Context) error {
+func (w *witnessed) holds(ctx context.Context) error {
 	ms, err := w.Find(ctx, Query{})
 	if err != nil {
 		return err
 	}
 	w.record(truth.Event{Event: truth.Holds, Store: w.Name(), IDs: idsOf(ms)})
 	return nil
+}
+
+func newWitness(s Store, record recorder) *witnessed {
+	return &witnessed{Store: s, record: record, doubtful: map[string]bool{}}
 }
 
 // reconcile makes the vector memory hold exactly what the database holds. A process that was killed between the two

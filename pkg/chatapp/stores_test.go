@@ -37,7 +37,7 @@ func TestStores(t *testing.T) {
 			return func() (chatapp.Store, error) { return chatapp.OpenRedis(t.Context(), address, time.Hour, true) }
 		},
 		"Chroma": func(t *testing.T) func() (chatapp.Store, error) {
-			address := startChroma(t)
+			_, address := startChroma(t)
 			return func() (chatapp.Store, error) { return chatapp.OpenChroma(t.Context(), address, false) }
 		},
 	} {
@@ -146,16 +146,20 @@ func TestServersKilled(t *testing.T) {
 	if got := a.page("ada"); len(got) != 4 {
 		t.Errorf("the page shows %q", got)
 	}
-	conn := must(pgx.Connect(t.Context(), dsn))(t)
-	defer conn.Close(t.Context())
-	var n int
-	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM chat_memory WHERE user_id = 'ada'`).Scan(&n); err != nil || n != 3 {
-		t.Errorf("PostgreSQL has %d memories (%v), want 3", n, err)
-	}
+	wait(t, "PostgreSQL to have all", func() bool { return len(rows(t, dsn, "ada")) == 3 })
 	a.forget("ada", "one")
 	if values, _ := list(t, redis, "ada"); len(values) != 2 {
 		t.Errorf("Redis has %q after one was forgotten", values)
 	}
+}
+
+// rows gives what another process reads of a user in PostgreSQL.
+func rows(t *testing.T, dsn, user string) []string {
+	t.Helper()
+	conn := must(pgx.Connect(t.Context(), dsn))(t)
+	defer conn.Close(t.Context())
+	found := must(conn.Query(t.Context(), `SELECT content FROM chat_memory WHERE user_id = $1 ORDER BY content`, user))(t)
+	return must(pgx.CollectRows(found, pgx.RowTo[string]))(t)
 }
 
 // TestRedisAsHome kills a Redis that is the only home, with and without its append-only file.
