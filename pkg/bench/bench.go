@@ -28,6 +28,7 @@ import (
 	"amnesia/pkg/ledger/ledgerbench"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/report"
+	"amnesia/pkg/view/viewtest/servers"
 )
 
 // Line is one measurement. Reference and Ratio are 0 where the goal is absolute.
@@ -59,11 +60,21 @@ const (
 	appends = 20000
 )
 
+// unmeasured is a line of something that could not be had.
+func unmeasured(name, unit string, why error) Line {
+	return Line{Name: name, Unit: unit, Goal: "not measured: " + why.Error()}
+}
+
 // Run measures everything with the binary amnesia and prints the table. Files go to dir.
 func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error) {
 	var lines []Line
 	fmt.Fprintf(out, "%s %s/%s, %d cores\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	for _, measure := range []func(context.Context, string, string) ([]Line, error){cycle, appending} {
+	for _, measure := range []func(context.Context, string, string) ([]Line, error){
+		cycle, appending,
+		sweeping("Redis", servers.Redis, inRedis(), sweepUsers),
+		sweeping("PostgreSQL", servers.Postgres, inPostgres(), sweepUsers),
+		sweeping("Chroma", servers.Chroma, inChroma(), sweepUsers),
+	} {
 		ls, err := measure(ctx, amnesia, dir)
 		if err != nil {
 			return lines, err
