@@ -1,6 +1,8 @@
 package view
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"amnesia/pkg/memory"
@@ -13,30 +15,82 @@ import (
 //
 // An index does not change once it is built, so any number of goroutines may use it.
 type index struct {
-	at      map[string]int32 // token → the first of its memories
-	more    map[int32]int32  // memory → the next one with the same token
-	lengths []int            // of the tokens, ascending
+	ms      []memory.Memory
+	slots   []slot // a hash table with open addressing, at most half full
+	shift   int    // of a hash, to its place
+	more    map[int32]int32
+	lengths []int // of the tokens, ascending
+}
+
+// slot is one token: its hash, and the first of its memories, counted from 1; more has the next ones.
+type slot struct {
+	hash  uint32
+	first int32
 }
 
 func newIndex(ms []memory.Memory) *index {
-	x := &index{at: make(map[string]int32, len(ms)), more: map[int32]int32{}}
+	size := max(3, bits.Len(uint(2*len(ms))))
+	x := &index{ms: ms, slots: make([]slot, 1<<size), shift: 32 - size, more: map[int32]int32{}}
 	for i := len(ms) - 1; i >= 0; i-- {
 		token := ms[i].Token
 		if !isToken(token) {
 			continue
 		}
-		if next, ok := x.at[token]; ok {
-			x.more[int32(i)] = next
+		h := hash([]byte(token))
+		s := x.slot(h, []byte(token))
+		if s.first > 0 {
+			x.more[int32(i)] = s.first - 1
 		} else if n, ok := slices.BinarySearch(x.lengths, len(token)); !ok {
 			x.lengths = slices.Insert(x.lengths, n, len(token))
 		}
-		x.at[token] = int32(i)
+		s.hash, s.first = h, int32(i)+1
 	}
 	return x
 }
 
+// slot gives the token's slot, or the empty one where it would be.
+func (x *index) slot(h uint32, word []byte) *slot {
+	for at := h >> x.shift; ; at = (at + 1) & uint32(len(x.slots)-1) {
+		s := &x.slots[at]
+		if s.first == 0 || s.hash == h && equal(x.ms[s.first-1].Token, word) {
+			return s
+		}
+	}
+}
+
+// lower, as a bit that is set in letters and digits, lowers the letters and leaves the digits as they are.
+const lower = 'a' - 'A'
+
+// equal compares a token with a word of letters and digits.
+func equal(token string, word []byte) bool {
+	if len(token) != len(word) {
+		return false
+	}
+	for i, b := range word {
+		if token[i] != b|lower {
+			return false
+		}
+	}
+	return true
+}
+
+// hash is of the first and the last eight bytes of a word of letters and digits; tokens begin or end in different ones.
+func hash(word []byte) uint32 {
+	const all = lower * 0x0101010101010101
+	const spread = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
+	if n := len(word); n >= 8 {
+		h := (binary.LittleEndian.Uint64(word)|all)*spread ^ (binary.LittleEndian.Uint64(word[n-8:]) | all)
+		return uint32(h * spread >> 32)
+	}
+	h := uint64(0)
+	for _, b := range word {
+		h = h<<8 | uint64(b|lower)
+	}
+	return uint32(h * spread >> 32)
+}
+
 // find appends to hits the memories whose token stands in text, each once.
-func (x *index) find(text string, hits []int32) []int32 {
+func (x *index) find(text []byte, hits []int32) []int32 {
 	if len(x.lengths) == 0 {
 		return hits
 	}
@@ -55,24 +109,23 @@ func (x *index) find(text string, hits []int32) []int32 {
 			end++
 		}
 		if end-start >= least {
-			hits = x.word(lower(text[start:end]), hits, first)
+			hits = x.word(text[start:end], hits, first)
 		}
 		i = end // no letter or digit
 	}
 	return hits
 }
 
-func (x *index) word(word string, hits []int32, first int) []int32 {
+func (x *index) word(word []byte, hits []int32, first int) []int32 {
 	for _, n := range x.lengths {
 		for k := 0; k+n <= len(word); k++ {
-			i, ok := x.at[word[k:k+n]]
-			if !ok || slices.Contains(hits[first:], i) {
+			part := word[k : k+n]
+			i := x.slot(hash(part), part).first - 1
+			if i < 0 || slices.Contains(hits[first:], i) {
 				continue
 			}
-			for hits = append(hits, i); ; hits = append(hits, i) {
-				if i, ok = x.more[i]; !ok {
-					break
-				}
+			for ok := true; ok; i, ok = x.more[i] {
+				hits = append(hits, i)
 			}
 		}
 	}
@@ -104,20 +157,4 @@ func isToken(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// lower lowers a word of ASCII letters and digits.
-func lower(word string) string {
-	for i := range len(word) {
-		if class[word[i]] == isUpper {
-			b := []byte(word)
-			for ; i < len(b); i++ {
-				if class[b[i]] == isUpper {
-					b[i] += 'a' - 'A'
-				}
-			}
-			return string(b)
-		}
-	}
-	return word
 }

@@ -38,11 +38,12 @@ type Matcher struct {
 	opt   Options
 	ms    []memory.Memory
 	index *index
-	users []string         // each once, in the order of the memories
-	of    map[string][]int // user → the places of its memories
+	users []string  // each once, in the order of the memories
+	of    [][]int32 // the places of each user's memories
 
 	mu    sync.Mutex
 	items []item
+	odd   map[int32]*odd // what few memories have
 }
 
 // Options are what a Matcher needs to know of its view.
@@ -59,11 +60,17 @@ type Options struct {
 
 // item is what is known of one memory.
 type item struct {
-	reading   *Reading // the last one
-	copies    int
-	ttl       int64 // of the copy that stays longest
-	exact     bool
-	keys      []string // of the copies that have one
+	reading *Reading // the last one
+	key     string   // of the first copy that has one
+	ttl     int64    // of the copy that stays longest
+	copies  int32
+	user    int32
+	exact   bool
+}
+
+// odd is what is known of few memories.
+type odd struct {
+	keys      []string // of further copies
 	strangers []string
 	note      string
 }
@@ -73,22 +80,41 @@ func NewMatcher(ms []memory.Memory, opt Options) *Matcher {
 	if opt.Same == nil {
 		opt.Same = Same
 	}
-	m := &Matcher{opt: opt, ms: ms, index: newIndex(ms), of: map[string][]int{}, items: make([]item, len(ms))}
+	m := &Matcher{opt: opt, ms: ms, index: newIndex(ms), items: make([]item, len(ms)), odd: map[int32]*odd{}}
+	number := map[string]int32{}
 	for i := range ms {
-		user := ms[i].User
-		if _, ok := m.of[user]; !ok {
-			m.users = append(m.users, user)
+		n, ok := int32(0), false
+		if i > 0 && ms[i].User == ms[i-1].User { // as a rule
+			n, ok = m.items[i-1].user, true
+		} else {
+			n, ok = number[ms[i].User]
 		}
-		m.of[user] = append(m.of[user], i)
+		if !ok {
+			n = int32(len(m.users))
+			number[ms[i].User] = n
+			m.users, m.of = append(m.users, ms[i].User), append(m.of, nil)
+		}
+		m.items[i].user = n
+		m.of[n] = append(m.of[n], int32(i))
 	}
 	return m
+}
+
+// oddly gives what is odd about a memory, to write to.
+func (m *Matcher) oddly(i int32) *odd {
+	o := m.odd[i]
+	if o == nil {
+		o = &odd{}
+		m.odd[i] = o
+	}
+	return o
 }
 
 // Reading is one read of what a view holds for one user (or for all of them, or on one memory).
 type Reading struct {
 	m     *Matcher
 	user  string // "": all
-	items []int
+	items []int32
 	began memory.Instant
 	ended memory.Instant
 	done  bool
@@ -106,12 +132,12 @@ func (m *Matcher) Each(ctx context.Context, parallel int, read func(context.Cont
 // Batches is like Each for up to size users in one read, for stores that answer many questions in one exchange. The
 // error of read is that of every reading that it has not ended itself.
 func (m *Matcher) Batches(ctx context.Context, parallel, size int, read func(context.Context, []*Reading) error) {
-	todo := make(chan []string)
+	todo := make(chan [2]int) // from and to
 	var workers sync.WaitGroup
 	for range max(1, min(parallel, len(m.users))) {
 		workers.Go(func() {
 			for users := range todo {
-				m.batch(ctx, users, read)
+				m.batch(ctx, users[0], users[1], read)
 			}
 		})
 	}
@@ -120,9 +146,9 @@ func (m *Matcher) Batches(ctx context.Context, parallel, size int, read func(con
 		defer close(done)
 		defer workers.Wait()
 		defer close(todo)
-		for users := range slices.Chunk(m.users, size) {
+		for from := 0; from < len(m.users); from += size {
 			select {
-			case todo <- users:
+			case todo <- [2]int{from, min(from+size, len(m.users))}:
 			case <-ctx.Done():
 				return
 			}
@@ -133,9 +159,9 @@ func (m *Matcher) Batches(ctx context.Context, parallel, size int, read func(con
 
 // All reads once for all users together; the records must name their owners. Otherwise it is like Each.
 func (m *Matcher) All(ctx context.Context, read func(context.Context, *Reading) error) {
-	all := make([]int, len(m.ms))
+	all := make([]int32, len(m.ms))
 	for i := range all {
-		all[i] = i
+		all[i] = int32(i)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -152,10 +178,10 @@ func (m *Matcher) wait(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-func (m *Matcher) batch(ctx context.Context, users []string, read func(context.Context, []*Reading) error) {
-	rs := make([]*Reading, len(users))
-	for n, user := range users {
-		rs[n] = m.begin(user, m.of[user])
+func (m *Matcher) batch(ctx context.Context, from, to int, read func(context.Context, []*Reading) error) {
+	rs := make([]*Reading, to-from)
+	for n := range rs {
+		rs[n] = m.begin(m.users[from+n], m.of[from+n])
 	}
 	m.read(ctx, rs, read)
 }
@@ -174,7 +200,7 @@ func (m *Matcher) read(ctx context.Context, rs []*Reading, read func(context.Con
 	}
 }
 
-func (m *Matcher) begin(user string, items []int) *Reading {
+func (m *Matcher) begin(user string, items []int32) *Reading {
 	r := &Reading{m: m, user: user, items: items}
 	r.Restart()
 	return r
@@ -212,7 +238,10 @@ func (r *Reading) Restart() {
 	r.began, r.note = now, ""
 	for _, i := range r.items {
 		it := &r.m.items[i]
-		*it = item{reading: r, strangers: it.strangers}
+		*it = item{reading: r, user: it.user}
+		if o := r.m.odd[i]; o != nil {
+			*o = odd{strangers: o.strangers}
+		}
 	}
 }
 
@@ -251,7 +280,7 @@ func (r *Reading) Missing() int { return len(r.items) - r.Found() }
 // Mentions reports whether a text holds the token of any memory that was asked about.
 func (r *Reading) Mentions(text string) bool {
 	var room [8]int32
-	return len(r.m.index.find(text, room[:0])) > 0
+	return len(r.m.index.find([]byte(text), room[:0])) > 0
 }
 
 // Record is called for each record that was read. One without an owner belongs to the user who was read for. Records of
@@ -259,40 +288,55 @@ func (r *Reading) Mentions(text string) bool {
 //
 // A record that names another user as its owner and holds that user's own memory is neither a leak nor a find here: it
 // is counted where that user is read for.
-func (r *Reading) Record(rec Record) { r.match(rec, false) }
+func (r *Reading) Record(rec Record) {
+	r.match(Bytes{[]byte(rec.Key), []byte(rec.Owner), []byte(rec.Text), rec.TTL}, false)
+}
 
 // Echo is called for text that is no record of a memory, such as the assistant's words: a token in it proves nothing
 // for its own user, and a leak for any other.
-func (r *Reading) Echo(text string) { r.match(Record{Text: text}, true) }
+func (r *Reading) Echo(text string) { r.match(Bytes{Text: []byte(text)}, true) }
 
-func (r *Reading) match(rec Record, echo bool) {
+// Bytes is a Record in buffers that may be used again as soon as it was looked at.
+type Bytes struct {
+	Key, Owner, Text []byte
+	TTL              int64
+}
+
+// RecordBytes is Record for those.
+func (r *Reading) RecordBytes(rec Bytes) { r.match(rec, false) }
+
+// EchoBytes is Echo for a text in a buffer.
+func (r *Reading) EchoBytes(text []byte) { r.match(Bytes{Text: text}, true) }
+
+func (r *Reading) match(rec Bytes, echo bool) {
 	var room [8]int32
 	hits := r.m.index.find(rec.Text, room[:0])
 	if len(hits) == 0 {
 		return
 	}
-	owner := cmp.Or(rec.Owner, r.user)
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	for _, i := range hits {
 		told, it := &r.m.ms[i], &r.m.items[i]
+		own := r.user == told.User
+		if len(rec.Owner) > 0 {
+			own = string(rec.Owner) == told.User
+		}
 		switch {
-		case owner == "":
-			it.note = "its token stands in a record without an owner"
-		case owner != told.User:
-			if n, ok := slices.BinarySearch(it.strangers, owner); !ok {
-				it.strangers = slices.Insert(it.strangers, n, owner)
+		case len(rec.Owner) == 0 && r.user == "":
+			r.m.oddly(i).note = "its token stands in a record without an owner"
+		case !own:
+			o, owner := r.m.oddly(i), cmp.Or(string(rec.Owner), r.user)
+			if n, ok := slices.BinarySearch(o.strangers, owner); !ok {
+				o.strangers = slices.Insert(o.strangers, n, owner)
 			}
 		case it.reading != r: // counted where that memory is read for
 		case echo:
-			it.note = "its token stands only in an echo, not in the user's own words"
+			r.m.oddly(i).note = "its token stands only in an echo, not in the user's own words"
 		default:
-			it.exact = it.exact || r.m.opt.Match == MatchToken || r.m.opt.Same(told.Text, rec.Text)
-			if rec.Key != "" && slices.Contains(it.keys, rec.Key) {
+			it.exact = it.exact || r.m.opt.Match == MatchToken || string(rec.Text) == told.Text || r.m.opt.Same(told.Text, string(rec.Text))
+			if len(rec.Key) > 0 && !r.m.another(i, rec.Key) {
 				continue
-			}
-			if rec.Key != "" {
-				it.keys = append(it.keys, rec.Key)
 			}
 			if it.ttl >= 0 && (rec.TTL < 0 || rec.TTL > it.ttl) {
 				it.ttl = rec.TTL
@@ -302,30 +346,49 @@ func (r *Reading) match(rec Record, echo bool) {
 	}
 }
 
+// another reports whether a memory has no copy yet with this key, and keeps the key.
+func (m *Matcher) another(i int32, key []byte) bool {
+	it := &m.items[i]
+	if it.key == "" {
+		it.key = string(key)
+		return true
+	}
+	if it.key == string(key) {
+		return false
+	}
+	o := m.oddly(i)
+	if slices.Contains(o.keys, string(key)) {
+		return false
+	}
+	o.keys = append(o.keys, string(key))
+	return true
+}
+
 // Observations gives one observation for each memory, in order. A read that has not ended is unreadable.
 func (m *Matcher) Observations(ctx context.Context) []memory.Observation {
 	now := m.opt.Clock.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	siblings := make(map[string]int, len(m.users))
+	siblings := make([]int, len(m.users))
 	out := make([]memory.Observation, len(m.ms))
 	for i := range m.ms {
-		out[i] = m.observe(ctx, i, now)
+		m.observe(ctx, &out[i], i, now)
 		if out[i].State.Here() {
-			siblings[m.ms[i].User]++
+			siblings[m.items[i].user]++
 		}
 	}
 	for i := range out {
-		out[i].Siblings = siblings[m.ms[i].User]
+		out[i].Siblings = siblings[m.items[i].user]
 	}
 	return out
 }
 
-func (m *Matcher) observe(ctx context.Context, i int, now memory.Instant) memory.Observation {
+func (m *Matcher) observe(ctx context.Context, o *memory.Observation, i int, now memory.Instant) {
 	it := &m.items[i]
-	o := memory.Observation{
-		Memory: m.ms[i].ID, View: m.opt.View, Copies: it.copies, TTL: it.ttl, Strangers: slices.Clone(it.strangers),
-		Began: now, Ended: now,
+	o.Memory, o.View, o.Copies, o.TTL, o.Began, o.Ended = m.ms[i].ID, m.opt.View, int(it.copies), it.ttl, now, now
+	note := ""
+	if odd := m.odd[int32(i)]; odd != nil {
+		o.Strangers, note = slices.Clone(odd.strangers), odd.note
 	}
 	if it.reading != nil {
 		o.Began = it.reading.began
@@ -349,7 +412,6 @@ func (m *Matcher) observe(ctx context.Context, i int, now memory.Instant) memory
 		o.State, o.Detail = memory.Unreadable, err.Error()
 		o.Rig = ctx.Err() != nil || m.opt.Rig != nil && m.opt.Rig(err)
 	default:
-		o.State, o.Detail = memory.Absent, cmp.Or(it.note, it.reading.note)
+		o.State, o.Detail = memory.Absent, cmp.Or(note, it.reading.note)
 	}
-	return o
 }
