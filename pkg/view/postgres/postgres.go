@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"amnesia/pkg/memory"
 	"amnesia/pkg/view"
@@ -121,7 +122,7 @@ func (v *View) Find(ctx context.Context, ms []memory.Memory) ([]memory.Observati
 	defer cancel()
 	m := view.NewMatcher(ms, view.Options{View: v.cfg.Name, Clock: v.cfg.Clock, Match: v.cfg.Match, Rig: isRig})
 	s := &sweep{View: v}
-	defer s.close(ctx)
+	defer s.close()
 	if v.mode == each {
 		const together = 256 // users in one exchange
 		m.Batches(ctx, 1, together, s.users)
@@ -153,14 +154,18 @@ func (s *sweep) connect(ctx context.Context) error {
 	return err
 }
 
-func (s *sweep) close(ctx context.Context) {
+// close says goodbye, and does not wait for the answer.
+func (s *sweep) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open != nil {
-		const most = time.Second
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
-		defer cancel()
-		_ = s.open.Close(ctx) // nothing was written
+	if s.open == nil {
+		return
+	}
+	if left, err := s.open.Hijack(); err == nil { // one that has failed is closed already
+		left.Frontend.Send(&pgproto3.Terminate{})
+		_ = left.Conn.SetDeadline(time.Now().Add(time.Second))
+		_ = left.Frontend.Flush() // nothing was written that could be lost
+		_ = left.Conn.Close()
 	}
 }
 

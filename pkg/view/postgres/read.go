@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -99,26 +100,26 @@ func (s *sweep) read(r *view.Reading, rows *pgconn.ResultReader) error {
 			text = i
 		}
 	}
-	n, first := 0, ""
-	look := looker{Reading: r}
+	n := 0
+	var first []byte
 	for rows.NextRow() {
 		if text < 0 || s.mode != each && owner < 0 {
 			continue
 		}
 		values := rows.Values()
-		rec := view.Record{Text: string(values[text])}
+		rec := view.Bytes{Text: values[text]}
 		if owner >= 0 {
-			rec.Owner = string(values[owner])
+			rec.Owner = values[owner]
 		}
 		if key >= 0 {
-			rec.Key = string(values[key])
+			rec.Key = values[key]
 		}
+		const most = 80 // bytes of the first that help a person
 		if n++; n == 1 {
-			first = rec.Text
+			first = slices.Clone(rec.Text[:min(most, len(rec.Text))])
 		}
-		look.at(rec)
+		r.RecordBytes(rec)
 	}
-	look.end()
 	switch _, err := rows.Close(); {
 	case err != nil:
 		return err
@@ -127,55 +128,12 @@ func (s *sweep) read(r *view.Reading, rows *pgconn.ResultReader) error {
 	case s.mode != each && owner < 0:
 		return &contentError{"the query does not tell the users' records apart — fix: select the user AS owner, or add WHERE user_id = $1"}
 	}
-	const most = 80 // bytes of the first that help a person
 	if s.rows += n; n == 0 {
 		s.empty = append(s.empty, r)
 	} else if r.Missing() > 0 {
-		r.Note(fmt.Sprintf("the query gives %d rows, the first: %q", n, first[:min(most, len(first))]))
+		r.Note(fmt.Sprintf("the query gives %d rows, the first: %q", n, first))
 	}
 	return nil
-}
-
-// looker looks through records beside their being read, so that neither waits for the other. It holds few of them.
-type looker struct {
-	*view.Reading
-	some []view.Record
-	ch   chan []view.Record // nil until there are many
-	done chan struct{}
-}
-
-// at takes a record.
-func (l *looker) at(rec view.Record) {
-	const together, ahead = 256, 4
-	if l.some = append(l.some, rec); len(l.some) < together {
-		return
-	}
-	if l.ch == nil {
-		l.ch, l.done = make(chan []view.Record, ahead), make(chan struct{})
-		go func() {
-			defer close(l.done)
-			for some := range l.ch {
-				l.look(some)
-			}
-		}()
-	}
-	l.ch <- l.some
-	l.some = make([]view.Record, 0, together)
-}
-
-func (l *looker) look(some []view.Record) {
-	for _, rec := range some {
-		l.Record(rec)
-	}
-}
-
-// end returns when all records have been looked through.
-func (l *looker) end() {
-	if l.ch != nil {
-		close(l.ch)
-		<-l.done
-	}
-	l.look(l.some)
 }
 
 // instead says of a query that gave nothing for anybody what there is.
