@@ -6,9 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -188,21 +186,6 @@ func TestAckEarlyOnServers(t *testing.T) {
 	if values, _ := list(t, address, "ada"); len(values) != 1 {
 		t.Errorf("after the stop Redis has %q", values)
 	}
-}
-
-// TestFrozenHome freezes Chroma in the middle of a save whose answer so comes too late: it is saved once, and the
-// truth log knows since when.
-func TestFrozenHome(t *testing.T) {
-	t.Parallel()
-	a, _, _, vectors, _, dsn := onServers(t)
-	a.tell("ada", "before")
-	vectors.signal(syscall.SIGSTOP)
-	thaw := time.AfterFunc(2500*time.Millisecond, func() { vectors.signal(syscall.SIGCONT) }) // beyond one try
-	defer thaw.Stop()
-	a.tell("ada", "meanwhile")
-	want := []string{"before", "meanwhile"}
-	wait(t, "both homes", func() bool { return slices.Equal(rows(t, dsn, "ada"), want) && slices.Equal(a.vectors("ada"), want) })
-	wait(t, "the truth log", func() bool { return a.truth("meanwhile").In("vectors") })
 }
 
 // TestNoRebuild holds that the app leaves the vector memory as it finds it when it is told so.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -89,6 +90,10 @@ func openServer[S any](ctx context.Context, log *zap.Logger, open func(context.C
 
 // unreachable tells a server that may come from one that refuses what it is asked for.
 func unreachable(err error) bool {
+	var file *fs.PathError // whose cause passes for a net.Error too
+	if errors.As(err, &file) {
+		return false
+	}
 	var network net.Error // also a refused connection and a time that ran out
 	var starting *pgconn.PgError
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "LOADING ") ||
