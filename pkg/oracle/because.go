@@ -52,11 +52,11 @@ func (s *surveyed) because(h *History, c *Context, v *memory.Verdict) string {
 	case memory.Lost:
 		fmt.Fprintf(&b, "The user saw it %s, and it is gone from %s", h.acked(), gone)
 	case memory.Torn:
-		fmt.Fprintf(&b, "The user saw it %s, and it is gone from %s although %s has it", h.acked(), gone, found)
+		fmt.Fprintf(&b, "The user saw it %s, and it is gone from %s although %s", h.acked(), gone, have(v.Found))
 	case memory.Hidden:
 		fmt.Fprintf(&b, "The user saw it %s, and it does not show in %s", h.acked(), gone)
 		if found != "" {
-			fmt.Fprintf(&b, " although %s has it", found)
+			fmt.Fprintf(&b, " although %s", have(v.Found))
 		}
 	}
 	b.WriteString("; ")
@@ -123,6 +123,14 @@ func (s *surveyed) becauseUnverified(h *History, c *Context) string {
 		return "It is not in " + v.Name + " yet; an absence counts when it is read again after the deadline."
 	}
 	return "No evidence yet."
+}
+
+// have says that views have it.
+func have(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " has it"
+	}
+	return list(names) + " have it"
 }
 
 func list(names []string) string {

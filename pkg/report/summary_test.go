@@ -182,6 +182,18 @@ func TestTextOfMany(t *testing.T) {
 	}
 }
 
+// Many kinds of injections take several lines, and what was lost to none of them is said too.
+func TestTextOfManyFaults(t *testing.T) {
+	s := lossy()
+	s.Faults = []Fault{{"foreign", "redis", 0, 4}, {"several", "app+redis", 0, 2}}
+	for _, service := range []string{"app", "chroma", "postgres", "redis"} {
+		for _, kind := range []string{"kill", "recreate", "restart"} {
+			s.Faults = append(s.Faults, Fault{kind, service, 2, 0})
+		}
+	}
+	golden(t, "faults.txt", text(t, s))
+}
+
 // TestHostileText: a text moves no cursor, sets no title, turns no line round and forges no row.
 func TestHostileText(t *testing.T) {
 	s := lossy()

@@ -32,7 +32,7 @@ func (s Summary) write(w io.Writer, most int) error {
 	if s.Cycles.Control > 0 {
 		fmt.Fprintf(t, "  \tamong them %d without a fault, as a control\n", s.Cycles.Control)
 	}
-	fmt.Fprintf(t, "  injections\t%s\n", injections(s))
+	rows(t, "injections", injections(s))
 	fmt.Fprintf(t, "  told\t%s\n", counts([]count{{s.Writes.Acknowledged, "acknowledged"}, {s.Writes.Rejected, "rejected"}, {s.Writes.Unknown, "unknown"}}))
 	var verdicts []count
 	for i := range memory.Kinds {
@@ -48,6 +48,7 @@ func (s Summary) write(w io.Writer, most int) error {
 		defects = append(defects, count{s.Defects[d], string(d)})
 	}
 	fmt.Fprintf(t, "  losses\t%s\n", counts(losses))
+	rows(t, "", besides(s))
 	fmt.Fprintf(t, "  defects\t%s\n", counts(defects))
 	if s.Exposure.P50 != nil {
 		fmt.Fprintf(t, "  exposure\tp50 %s, max %s from the acknowledgement to the fault\n", ms(*s.Exposure.P50), ms(*s.Exposure.Max))
@@ -57,6 +58,14 @@ func (s Summary) write(w io.Writer, most int) error {
 	s.found(&b, most)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// rows prints lines under one name.
+func rows(w io.Writer, name string, lines []string) {
+	for _, line := range lines {
+		fmt.Fprintf(w, "  %s\t%s\n", name, line)
+		name = ""
+	}
 }
 
 func headline(s Summary) string {
@@ -130,9 +139,8 @@ func counts(cs []count) string {
 	return strings.Join(parts, ", ")
 }
 
-// injections lists the faults that were injected with what was lost to each. A row of losses without an injection (a
-// foreign death, several faults, none) has its place in the list of memories.
-func injections(s Summary) string {
+// injections lists the faults that were injected with what was lost to each.
+func injections(s Summary) []string {
 	var parts []string
 	for _, f := range s.Faults {
 		if f.Injected == 0 {
@@ -148,9 +156,50 @@ func injections(s Summary) string {
 		parts = append(parts, part)
 	}
 	if len(parts) == 0 {
-		return "none"
+		return []string{"none"}
 	}
-	return fmt.Sprintf("%d: %s", s.Injections(), strings.Join(parts, ", "))
+	return wrap(fmt.Sprintf("%d: ", s.Injections()), parts)
+}
+
+// besides lists what was lost to no single injection of ours.
+func besides(s Summary) []string {
+	var parts []string
+	for _, f := range s.Faults {
+		switch {
+		case f.Injected > 0 || f.Lost == 0:
+		case f.Kind == memory.FaultForeign:
+			parts = append(parts, fmt.Sprintf("%d to a foreign death of %s", f.Lost, f.Service))
+		case f.Kind == memory.FaultSeveral:
+			parts = append(parts, fmt.Sprintf("%d to one of several faults of %s", f.Lost, f.Service))
+		case f.Kind == memory.FaultNone:
+			parts = append(parts, fmt.Sprintf("%d without any fault (%s)", f.Lost, f.Service))
+		default: // of an injection that never fired
+			parts = append(parts, fmt.Sprintf("%d to %s of %s", f.Lost, f.Kind, f.Service))
+		}
+	}
+	return wrap("", parts)
+}
+
+// wide is the length of a line, beside the column of names, that most terminals can show.
+const wide = 96
+
+// wrap joins parts to lines with commas between.
+func wrap(first string, parts []string) (lines []string) {
+	line := first
+	for i, part := range parts {
+		if i < len(parts)-1 {
+			part += ","
+		}
+		if line != first && len(line)+len(part) > wide {
+			lines = append(lines, strings.TrimRight(line, " "))
+			line = ""
+		}
+		line += part + " "
+	}
+	if line != "" {
+		lines = append(lines, strings.TrimRight(line, " "))
+	}
+	return lines
 }
 
 func ms(f float64) string {
