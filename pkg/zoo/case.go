@@ -19,12 +19,19 @@ type Case struct {
 	Name  string
 	Bugs  string   // as CHATAPP_BUGS has them
 	Homes []string // the stores that hold memories; each is a view, beside the page
+	// Servers are services beside the app: redis, a cache (with a view of its own) unless it is a home, and postgres, the
+	// database.
+	Servers  []string
+	Unlogged bool // Redis keeps no append-only file, and saves when it is stopped
 	// Faults are lines of the configuration's list of faults. Without any, every cycle is a control.
 	Faults []string
 	Driver string // http or browser
 	Forget float64
 
 	Users, Memories, Cycles int
+	Pace                    time.Duration // between two messages of a user
+	// TTL is how long a user's list shall live in Redis after its last write, as the contract has it, give or take Slack.
+	TTL, Slack time.Duration
 	// Settle is what every contract of the case grants, Drain and IndexDelay how late the target writes and shows.
 	Settle, Drain, IndexDelay time.Duration
 
@@ -41,19 +48,41 @@ type Case struct {
 	slow bool
 	// strangers: the page shows what other users told.
 	strangers bool
+	// twice: the app may save one message under several ids.
+	twice bool
 }
 
 // Home reports whether the store is a home of memories.
 func (c Case) Home(store string) bool { return slices.Contains(c.Homes, store) }
 
+// Runs reports whether the server is one of its services.
+func (c Case) Runs(server string) bool { return slices.Contains(c.Servers, server) }
+
+// cached reports whether Redis is a cache.
+func (c Case) cached() bool { return c.Runs(redisServer) && !c.Home(redisServer) }
+
+// service is the one behind a store.
+func (c Case) service(store string) string {
+	switch {
+	case store == redisServer:
+		return redisServer
+	case store == database && c.Runs(postgresServer):
+		return postgresServer
+	}
+	return "app"
+}
+
 // Control reports whether any loss is a false alarm.
 func (c Case) Control() bool {
-	return c.Shows == string(memory.Kept) || c.Shows == string(memory.Late) || c.Shows == string(memory.Released)
+	return c.Shows == string(memory.Kept) || c.Shows == string(memory.Indeterminate) || c.Shows == string(memory.Late) || c.Shows == string(memory.Released)
 }
 
 const (
 	database = "database"
 	vectors  = "vectors"
+
+	redisServer    = "redis" // also the store in it
+	postgresServer = "postgres"
 )
 
 // The faults aim at the window in which the bugs that write late lose: drain after an acknowledgement, wide enough for a
@@ -69,6 +98,11 @@ const (
 	pause    = "{kind: pause, service: app, after: acknowledged, delay: 0ms..100ms, hold: 20ms..200ms}"
 	crashAll = "{kind: crash_all, after: acknowledged, delay: 0ms..100ms}"
 )
+
+// hurt gives a fault of a server that strikes while users tell.
+func hurt(kind, server, more string) string {
+	return "{kind: " + kind + ", service: " + server + ", after: acknowledged, delay: 0ms..50ms" + more + "}"
+}
 
 // Cases lists the zoo: the eight switches first, then the controls and the further bugs.
 func Cases() []Case {
@@ -96,6 +130,29 @@ func Cases() []Case {
 		{Name: "ghost-delete", Bugs: "ghost-delete", Forget: 0.5, Shows: "resurfaced",
 			// It is deleted in the cycle after the one in which it was told, which must come before the second save.
 			Users: 2, Memories: 3, Drain: 5 * time.Second, Settle: 500 * time.Millisecond, Cycles: 10},
+
+		{Name: "healthy on servers", Servers: []string{redisServer, postgresServer}, Shows: "kept", page: onItsWay, Settle: 3 * time.Second,
+			Faults: []string{kill, killTold, restart, recreate, wipe, pause, crashAll,
+				hurt("kill", redisServer, ""), hurt("restart", redisServer, ", grace: 5s"), hurt("pause", redisServer, ", hold: 50ms..400ms"),
+				hurt("kill", postgresServer, ""), hurt("restart", postgresServer, ", grace: 5s"), hurt("pause", postgresServer, ", hold: 50ms..400ms")}},
+		{Name: "redis-rdb", Servers: []string{redisServer}, Unlogged: true, Homes: []string{redisServer}, Shows: "lost",
+			Faults: []string{hurt("kill", redisServer, ""), hurt("restart", redisServer, ", grace: 5s")}, Cycles: 5},
+		{Name: "swallowed-error", Bugs: "swallowed-error", Servers: []string{postgresServer}, Homes: []string{database}, Shows: "lost",
+			Faults: []string{hurt("kill", postgresServer, "")}, Memories: 20, Pace: 15 * time.Millisecond},
+		{Name: "honest-error", Servers: []string{postgresServer}, Homes: []string{database}, Shows: "indeterminate",
+			Faults: []string{hurt("kill", postgresServer, "")}, Memories: 20, Pace: 15 * time.Millisecond},
+		{Name: "retry-dup", Bugs: "retry-dup", Servers: []string{redisServer}, Homes: []string{redisServer}, Shows: "duplicated", twice: true,
+			Faults: []string{hurt("pause", redisServer, ", hold: 700ms..1200ms")}},
+		{Name: "ttl-right", Servers: []string{redisServer}, Homes: []string{redisServer}, Shows: "released",
+			// Each list is over before its user writes again.
+			TTL: 3 * time.Second, Slack: 300 * time.Millisecond, Pace: 3600 * time.Millisecond, Memories: 2, Cycles: 3},
+		{Name: "ttl-long", Bugs: "ttl-long", Servers: []string{redisServer}, Homes: []string{database}, Shows: "outlived", All: true, page: onItsWay,
+			TTL: 4 * time.Second, Slack: 500 * time.Millisecond},
+		{Name: "ttl-none", Bugs: "ttl-none", Servers: []string{redisServer}, Homes: []string{database}, Shows: "outlived", All: true, page: onItsWay,
+			TTL: 4 * time.Second, Slack: 500 * time.Millisecond},
+		{Name: "ttl-short", Bugs: "ttl-short", Servers: []string{redisServer}, Homes: []string{database}, Shows: "expired_early", All: true, page: onItsWay,
+			// All in one life of each list.
+			TTL: 60 * time.Second, Slack: 500 * time.Millisecond, Pace: 700 * time.Millisecond, Memories: 4, Cycles: 3, Settle: 300 * time.Millisecond},
 	}
 	for i := range cases {
 		c := &cases[i]

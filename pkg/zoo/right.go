@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"amnesia/chaos"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
 )
@@ -56,6 +57,7 @@ type life struct {
 	forget  fact.ForgetSettled
 	begins  bool // its user set out to delete it
 	said    memory.Verdict
+	judged  memory.Instant
 }
 
 // chronicle is what the ledger knows beside verdicts.
@@ -87,7 +89,7 @@ func recall(entries []fact.Entry) *chronicle {
 		case fact.ForgetSettled:
 			c.lives[f.Memory].forget = f
 		case fact.Judged:
-			c.lives[f.Verdict.Memory].said = f.Verdict
+			c.lives[f.Verdict.Memory].said, c.lives[f.Verdict.Memory].judged = f.Verdict, f.At
 		case fact.Sweep:
 			c.sweeps = append(c.sweeps, f)
 		case fact.Cycle:
@@ -120,6 +122,25 @@ func (c *chronicle) step(f fact.Step) {
 	case fact.StepFailed:
 		c.failed = append(c.failed, f)
 	}
+}
+
+// hits are the services that a fault hurts.
+func (i *injected) hits() []string {
+	if i.plan.Service != "" {
+		return []string{i.plan.Service}
+	}
+	return i.plan.Services
+}
+
+// ends gives the faults that ended the processes of a service without a warning, in their order.
+func (c *chronicle) ends(service string) (list []*injected) {
+	for _, i := range c.faults {
+		if !i.fired.IsZero() && i.plan.Kind != chaos.Pause && i.plan.Kind != chaos.Restart && slices.Contains(i.hits(), service) {
+			list = append(list, i)
+		}
+	}
+	slices.SortFunc(list, func(a, b *injected) int { return a.fired.Time().Compare(b.fired.Time()) })
+	return list
 }
 
 // read is one look at one place for one memory.
@@ -173,31 +194,18 @@ func (c *chronicle) base(acked, at memory.Instant) memory.Instant {
 }
 
 // right gives what must be said of a memory. For doubt see reads.
-func (c *chronicle) right(k Case, l *life, t *truthOf, doubt seen) (w word) {
-	places := map[string][]span{}
-	show := func(spans []span) []span {
-		if k.slow {
-			return delayed(spans, t.id, k.IndexDelay)
-		}
-		return spans
-	}
-	for _, home := range k.Homes {
-		places[home] = t.stores[home]
-	}
-	places["page"] = show(t.stores[k.Homes[0]])
-	if k.page != nil {
-		places["page"] = k.page(t)
-	}
-	if k.Home(vectors) {
-		places[vectors] = show(t.stores[vectors]) // read through the app
-	}
+func (c *chronicle) right(k Case, w *witness, l *life, doubt seen) word {
+	t := w.of[l.memory.ID]
+	places := places(k, t)
 	reads := map[string][]read{}
 	for view, spans := range places {
 		reads[view] = c.reads(l, view, spans, doubt)
 	}
 
+	var v word
+	var defects []memory.Defect
 	if k.strangers && c.shownToOthers(l, places["page"]) {
-		w.defects = string(memory.Leaked)
+		defects = append(defects, memory.Leaked)
 	}
 	acked := l.acknowledged()
 	if acked.IsZero() { // unless the user found it on the page later
@@ -208,56 +216,146 @@ func (c *chronicle) right(k Case, l *life, t *truthOf, doubt seen) (w word) {
 			}
 		}
 	}
+	if !acked.IsZero() {
+		defects = append(defects, c.defects(k, w, l, t, reads)...)
+	}
+	slices.Sort(defects)
+	for _, d := range defects {
+		v.defects = strings.TrimSpace(v.defects + " " + string(d))
+	}
 	switch {
 	case acked.IsZero():
-		w.kind = memory.Indeterminate
-		return w
-	case l.begins:
-		w.kind = memory.Released
-		for _, rs := range reads {
-			for _, r := range rs {
-				if l.forget.Outcome == memory.Acknowledged && r.found == here && r.began.After(c.base(l.forget.At, r.began).Add(k.Settle)) {
-					w.defects = string(memory.Resurfaced)
-				}
-			}
-		}
-		return w
+		v.kind = memory.Indeterminate
+		return v
+	case l.begins || c.expired(k, l, t, doubt):
+		v.kind = memory.Released
+		return v
 	}
 
-	var missing []string
+	// What must have it: the homes, the page, and a cache that has others of the same user.
+	var missing, stores []string
 	late := false
 	for view, rs := range reads {
-		if len(rs) == 0 || rs[len(rs)-1].found != here {
+		if n := len(rs); n == 0 || rs[n-1].found != here {
+			if view == redisServer && k.cached() && !c.hasOthers(w, l, rs) {
+				continue
+			}
 			missing = append(missing, view)
+			if view != "page" {
+				stores = append(stores, view)
+			}
 		}
 		late = late || c.late(rs, acked, k.Settle)
 	}
 	slices.Sort(missing)
-	stores := len(missing)
 	blank := slices.Contains(missing, "page")
-	if blank {
-		stores--
-	}
+	nowhere := !slices.ContainsFunc(k.Homes, func(home string) bool { return !slices.Contains(stores, home) })
 	switch {
-	case stores == len(k.Homes) && !blank:
-		w.kind = memory.Volatile
-		return w
-	case stores == len(k.Homes):
-		w.kind = memory.Lost
-	case stores > 0:
-		w.kind = memory.Torn
+	case nowhere && !blank:
+		v.kind = memory.Volatile
+		return v
+	case nowhere:
+		v.kind = memory.Lost
+	case len(stores) > 0:
+		v.kind = memory.Torn
 	case blank:
-		w.kind = memory.Hidden
+		v.kind = memory.Hidden
 	case late:
-		w.kind = memory.Late
-		return w
+		v.kind = memory.Late
+		return v
 	default:
-		w.kind = memory.Kept
-		return w
+		v.kind = memory.Kept
+		return v
 	}
-	w.class, w.service = memory.Silent, "app"
-	w.fault = c.cause(l, missing, places)
-	return w
+	v.class = memory.Silent
+	v.fault, v.service = c.cause(k, l, missing, places)
+	return v
+}
+
+// places gives when the memory was where it is looked for, by view.
+func places(k Case, t *truthOf) map[string][]span {
+	show := func(spans []span) []span {
+		if k.slow {
+			return delayed(spans, t.id, k.IndexDelay)
+		}
+		return spans
+	}
+	places := map[string][]span{}
+	for _, home := range k.Homes {
+		places[home] = t.stores[home]
+	}
+	if k.cached() {
+		places[redisServer] = t.stores[redisServer]
+	}
+	places["page"] = show(t.stores[k.Homes[0]])
+	if k.page != nil {
+		places["page"] = k.page(t)
+	}
+	if k.Home(vectors) {
+		places[vectors] = show(t.stores[vectors]) // read through the app
+	}
+	return places
+}
+
+// defects are those of a memory that its user saw.
+func (c *chronicle) defects(k Case, w *witness, l *life, t *truthOf, reads map[string][]read) (ds []memory.Defect) {
+	again, listed := false, false
+	for view, rs := range reads {
+		for _, r := range rs {
+			again = again || l.forget.Outcome == memory.Acknowledged && r.found == here && r.began.After(c.base(l.forget.At, r.began).Add(k.Settle))
+			listed = listed || view == redisServer && r.found == here
+		}
+	}
+	if again {
+		ds = append(ds, memory.Resurfaced)
+	}
+	if t.copies[redisServer] > 1 {
+		ds = append(ds, memory.Duplicated)
+	}
+	// At the end Redis itself said for how long the list is to live.
+	if end, lives := w.ends[t.user]; k.TTL > 0 && listed && lives {
+		due := w.written(t.user).Add(k.TTL)
+		switch {
+		case end.IsZero() || end.After(due.Add(k.Slack)):
+			ds = append(ds, memory.Outlived)
+		case end.Before(due.Add(-k.Slack)):
+			ds = append(ds, memory.ExpiredEarly)
+		}
+	}
+	return ds
+}
+
+// expired reports whether the life of the user's list was over when the memory was judged. Where that was just about to
+// be, doubt decides, or else the daemon is taken at its word.
+func (c *chronicle) expired(k Case, l *life, t *truthOf, doubt seen) bool {
+	spans := t.stores[redisServer]
+	if k.TTL == 0 || !k.Home(redisServer) || len(spans) == 0 {
+		return false
+	}
+	s, judged := spans[len(spans)-1], l.judged.Time()
+	switch {
+	case s.until.IsZero() || judged.Before(l.begun.Time().Add(k.TTL-k.Slack)):
+		return false
+	case judged.After(s.gone.Add(k.Slack)):
+		return true
+	case doubt == open:
+		return l.said.Kind == memory.Released
+	}
+	return doubt == gone
+}
+
+// hasOthers reports whether at the last of the looks Redis had another memory of the user.
+func (c *chronicle) hasOthers(w *witness, l *life, rs []read) bool {
+	if len(rs) == 0 {
+		return false
+	}
+	last := rs[len(rs)-1]
+	for id, other := range c.lives {
+		if id != l.memory.ID && other.memory.User == l.memory.User && look(w.of[id].stores[redisServer], last.began.Time(), last.ended.Time()) == here {
+			return true
+		}
+	}
+	return false
 }
 
 // acknowledged is when the user saw the last confirmation; zero when he did not.
@@ -305,10 +403,11 @@ func (c *chronicle) shownToOthers(l *life, page []span) bool {
 	return false
 }
 
-// cause names the fault of the cycle in which the memory went from a place: of that in which it was told, for a place
-// where it never was. A fault that was over before the memory was told is none of its causes.
-func (c *chronicle) cause(l *life, missing []string, places map[string][]span) string {
-	suspects := map[int64]string{}
+// cause names the fault of the cycle in which the memory went from a place, of that in which it was told, for a place
+// where it never was, and the services that it hit. A fault that was over before the memory was told is none of its
+// causes.
+func (c *chronicle) cause(k Case, l *life, missing []string, places map[string][]span) (fault, service string) {
+	suspects := map[int64]*injected{}
 	for _, view := range missing {
 		cycle := l.memory.Cycle
 		if spans := places[view]; len(spans) > 0 && !spans[len(spans)-1].gone.IsZero() {
@@ -316,19 +415,27 @@ func (c *chronicle) cause(l *life, missing []string, places map[string][]span) s
 		}
 		for id, i := range c.faults {
 			if i.plan.Cycle == cycle && !i.fired.IsZero() && i.over.After(l.begun) {
-				suspects[id] = i.plan.Kind
+				suspects[id] = i
 			}
 		}
 	}
-	switch len(suspects) {
-	case 0:
-		return memory.FaultNone
-	case 1:
-		for _, kind := range suspects {
-			return kind
-		}
+	fault = memory.FaultNone
+	var services []string
+	for _, i := range suspects {
+		fault = i.plan.Kind
+		services = append(services, strings.Join(i.hits(), "+"))
 	}
-	return memory.FaultSeveral
+	switch {
+	case len(suspects) == 0: // the service behind a store, if one misses it
+		if at := slices.IndexFunc(missing, func(view string) bool { return view != "page" }); at >= 0 {
+			return fault, k.service(missing[at])
+		}
+		return fault, "app"
+	case len(suspects) > 1:
+		fault = memory.FaultSeveral
+	}
+	slices.Sort(services)
+	return fault, strings.Join(slices.Compact(services), "+")
 }
 
 // during gives the cycle that ran at the moment.

@@ -68,39 +68,50 @@ func (r Result) Wrong() []Compared {
 // Run runs a case once. The error says that the run tells nothing: it could not be made, or the bug did not show.
 func (z *Zoo) Run(ctx context.Context, k Case, seed uint64) (Result, error) {
 	r := Result{Case: k.Name, Seed: seed, Dir: filepath.Join(z.Dir, strings.ReplaceAll(k.Name, " ", "-")+"-"+strconv.FormatUint(seed, 10))}
-	entries, log, err := z.soak(ctx, k, seed, r.Dir)
+	s, err := z.soak(ctx, k, seed, r.Dir)
 	if err != nil {
 		return r, err
 	}
-	c := recall(entries)
+	c := recall(s.entries)
 	if err := c.trouble(); err != nil {
 		return r, err
 	}
-	if err := r.compare(k, c, log); err != nil {
+	if err := r.compare(k, c, s); err != nil {
 		return r, err
 	}
 	return r, r.shown(k)
 }
 
-// soak runs the daemon and gives its facts, and the truth as it was before the daemon let go of the target: the end of
-// the app's process writes what was still queued.
-func (z *Zoo) soak(ctx context.Context, k Case, seed uint64, dir string) (entries []fact.Entry, log *truth.Truth, err error) {
-	path, err := z.configure(ctx, k, dir)
+// soaked is what a run leaves: the daemon's facts, and the truth as it was before the daemon let go of the target, since
+// the end of the app's process writes what was still queued.
+type soaked struct {
+	entries []fact.Entry
+	log     *truth.Truth
+	holds   map[string]holding // by store: what servers were found to hold after that
+}
+
+func (z *Zoo) soak(ctx context.Context, k Case, seed uint64, dir string) (s soaked, err error) {
+	servers, clean, err := z.servers(ctx, k, dir)
+	defer func() { err = errors.Join(err, clean()) }()
 	if err != nil {
-		return nil, nil, err
+		return s, err
+	}
+	path, err := z.configure(ctx, k, servers, dir)
+	if err != nil {
+		return s, err
 	}
 	cfg, err := app.LoadConfig([]string{path}, func(string) string { return "" })
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
 	var mu sync.Mutex
 	daemon, err := app.New(ctx, cfg, app.Options{Seed: seed, Cycles: k.Cycles, BrowserDir: z.BrowserDir, Log: z.Log, Tap: func(es []fact.Entry) {
 		mu.Lock()
 		defer mu.Unlock()
-		entries = append(entries, es...)
+		s.entries = append(s.entries, es...)
 	}})
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
 	defer func() { err = errors.Join(err, daemon.Close()) }()
 	err = daemon.Run(ctx)
@@ -108,21 +119,31 @@ func (z *Zoo) soak(ctx context.Context, k Case, seed uint64, dir string) (entrie
 	switch stopped := errors.As(err, &blind); {
 	case stopped && k.Stops && len(blind.Views) == 1 && blind.Views[0].View == "page":
 	case err != nil:
-		return nil, nil, err
+		return s, err
 	case k.Stops:
-		return nil, nil, errors.New("the run went on although the page showed nothing at all in the first control")
+		return s, errors.New("the run went on although the page showed nothing at all in the first control")
 	}
 	if ctx.Err() != nil {
-		return nil, nil, fmt.Errorf("the run was cut off: %w", context.Cause(ctx))
+		return s, fmt.Errorf("the run was cut off: %w", context.Cause(ctx))
 	}
-	log, err = truth.Read(filepath.Join(dir, "truth.jsonl"))
+	if s.log, err = truth.Read(filepath.Join(dir, "truth.jsonl")); err != nil {
+		return s, err
+	}
+	s.holds = map[string]holding{}
+	for _, server := range servers {
+		store := map[string]string{redisServer: redisServer, postgresServer: database}[server.Name]
+		if s.holds[store], err = server.inspect(ctx); err != nil {
+			return s, fmt.Errorf("looking into %s: %w", server.Name, err)
+		}
+	}
 	mu.Lock()
 	defer mu.Unlock()
-	return slices.Clone(entries), log, err
+	s.entries = slices.Clone(s.entries)
+	return s, nil
 }
 
 // configure writes the amnesia.yaml of a run into a folder of its own.
-func (z *Zoo) configure(ctx context.Context, k Case, dir string) (string, error) {
+func (z *Zoo) configure(ctx context.Context, k Case, servers []Server, dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", err
 	}
@@ -143,8 +164,9 @@ func (z *Zoo) configure(ctx context.Context, k Case, dir string) (string, error)
 	var b bytes.Buffer
 	if err := t.Execute(&b, struct {
 		Case               Case
+		Servers            []Server
 		Addr, Chatapp, Dir string
-	}{k, addr, z.Chatapp, dir}); err != nil {
+	}{k, servers, addr, z.Chatapp, dir}); err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "amnesia.yaml")
@@ -176,23 +198,34 @@ func (z *Zoo) address(ctx context.Context) (string, error) {
 }
 
 // compare sets what was said of each memory beside what is right.
-func (r *Result) compare(k Case, c *chronicle, log *truth.Truth) error {
-	w := hear(log, k.Homes[0])
-	for _, id := range slices.Sorted(maps.Keys(c.lives)) {
-		l := c.lives[id]
-		t := &truthOf{stores: map[string][]span{}, first: k.Homes[0]} // what never came to the app
-		switch of := log.Of(l.memory.Token); {
-		case len(of) > 1:
-			return fmt.Errorf("the app was told %s %d times", id, len(of))
-		case len(of) == 1:
-			t = w.byID[of[0].ID]
+func (r *Result) compare(k Case, c *chronicle, s soaked) error {
+	w := hear(s.log, k.Homes[0])
+	for store, h := range s.holds {
+		if store == redisServer && k.Home(store) && k.TTL > 0 {
+			w.expire(k.TTL, h.at)
 		}
-		if !l.acknowledged().IsZero() && t.taken.IsZero() {
+		if err := w.check(store, h, c.ends(k.service(store))); err != nil {
+			return err
+		}
+	}
+	ids := slices.Sorted(maps.Keys(c.lives))
+	for _, id := range ids {
+		w.of[id] = newTruthOf("", k.Homes[0]) // of what never came to the app
+		switch of := s.log.Of(c.lives[id].memory.Token); {
+		case len(of) > 1 && !k.twice:
+			return fmt.Errorf("the app was told %s %d times", id, len(of))
+		case len(of) > 0:
+			w.of[id] = w.all(of)
+		}
+	}
+	for _, id := range ids {
+		l := c.lives[id]
+		if !l.acknowledged().IsZero() && w.of[id].taken.IsZero() {
 			return fmt.Errorf("the user saw %s acknowledged, the app did not set out to say so", id)
 		}
 		said := wordOf(l.said)
-		right := c.right(k, l, t, open)
-		if right != c.right(k, l, t, gone) || right != c.right(k, l, t, here) {
+		right := c.right(k, w, l, open)
+		if right != c.right(k, w, l, gone) || right != c.right(k, w, l, here) {
 			r.Raced++
 		}
 		r.Memories = append(r.Memories, Compared{Memory: l.memory, Said: said.String(), Right: right.String(), OK: said == right,

@@ -1,11 +1,13 @@
 package zoo
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"amnesia/pkg/chatapp/truth"
+	"amnesia/pkg/memory"
 )
 
 // span is a stretch of time in which a memory was in a place: certainly from sure to until, certainly not before soon
@@ -37,12 +39,18 @@ func look(spans []span, a, b time.Time) seen {
 
 // truthOf is what the truth log says of one memory.
 type truthOf struct {
-	id     string
-	told   time.Time
-	taken  time.Time // the app set out to say that it is saved; zero: never
-	stores map[string][]span
-	starts []start // of the app
-	first  string  // the first home
+	id, user string
+	told     time.Time
+	taken    time.Time // the app set out to say that it is saved; zero: never
+	stores   map[string][]span
+	tried    map[string]time.Time // by store: a save whose outcome is not known began
+	copies   map[string]int       // by store that was looked into at the end: the records that it has
+	starts   []start              // of the app
+	first    string               // the first home
+}
+
+func newTruthOf(id, first string) *truthOf {
+	return &truthOf{id: id, first: first, stores: map[string][]span{}, tried: map[string]time.Time{}, copies: map[string]int{}}
 }
 
 // start is a start of the app; the process before it was last heard of at died.
@@ -52,11 +60,13 @@ type start struct{ died, at time.Time }
 type witness struct {
 	starts []start
 	byID   map[string]*truthOf
+	of     map[memory.ID]*truthOf // as the ledger calls the memories
+	ends   map[string]time.Time   // of the users' lists in Redis, as these were found at the end; zero: they live for ever
 }
 
 // hear reads the log as a story of each memory.
 func hear(log *truth.Truth, first string) *witness {
-	w := &witness{byID: map[string]*truthOf{}}
+	w := &witness{byID: map[string]*truthOf{}, of: map[memory.ID]*truthOf{}, ends: map[string]time.Time{}}
 	held := map[string]map[string]bool{} // by store and id
 	found := map[string]bool{}           // stores of which the latest process has said so
 	// By store and id: a save and a removal of the same memory may cross.
@@ -64,8 +74,11 @@ func hear(log *truth.Truth, first string) *witness {
 	of := func(e truth.Event) *truthOf {
 		m := w.byID[e.ID]
 		if m == nil {
-			m = &truthOf{id: e.ID, stores: map[string][]span{}, first: first}
+			m = newTruthOf(e.ID, first)
 			w.byID[e.ID] = m
+		}
+		if e.User != "" {
+			m.user = e.User
 		}
 		return m
 	}
@@ -87,7 +100,9 @@ func hear(log *truth.Truth, first string) *witness {
 			of(e).taken = e.At
 		case truth.Storing:
 			storing[e.Store+e.ID] = e.At
-			if m := of(e); !held[e.Store][e.ID] {
+			m := of(e)
+			// A save that failed may have stored it: then it has been there since that.
+			if n := len(m.stores[e.Store]); !held[e.Store][e.ID] && (n == 0 || !m.stores[e.Store][n-1].until.IsZero()) {
 				m.stores[e.Store] = append(m.stores[e.Store], span{soon: e.At})
 			}
 		case truth.Stored:
@@ -141,7 +156,10 @@ func hear(log *truth.Truth, first string) *witness {
 	for _, m := range w.byID {
 		m.starts = w.starts
 		for store, spans := range m.stores {
-			// What a living process set out to store and did not say that it has, the store ignored.
+			// What a living process set out to store and did not say that it has, the store ignored, or it failed.
+			if n := len(spans); n > 0 && spans[n-1].sure.IsZero() && spans[n-1].until.IsZero() {
+				m.tried[store] = spans[n-1].soon
+			}
 			m.stores[store] = slices.DeleteFunc(spans, func(s span) bool { return s.sure.IsZero() })
 		}
 	}
@@ -158,7 +176,100 @@ func (m *truthOf) life() start {
 	return start{}
 }
 
-// What pages show with some bugs planted.
+// check sets what a server was found to hold at the end beside what the log says that it was given. What is missing went
+// with the first sudden end of the server after that: what is there after an end was saved.
+func (w *witness) check(store string, h holding, ends []*injected) error {
+	for id, m := range w.byID {
+		spans := m.stores[store]
+		last := len(spans) - 1
+		held, there := last >= 0 && spans[last].until.IsZero(), slices.Contains(h.ids, id)
+		switch tried := m.tried[store]; {
+		case there && !held && tried.IsZero():
+			return fmt.Errorf("%s has %s, and the truth log says that it has not", store, id)
+		case there && !held:
+			m.stores[store] = append(spans, span{soon: tried, sure: h.at})
+		case !there && held:
+			i := slices.IndexFunc(ends, func(i *injected) bool { return i.fired.Time().After(spans[last].soon) })
+			if i < 0 && len(ends) > 0 && ends[len(ends)-1].over.Time().After(spans[last].soon) {
+				i = len(ends) - 1 // it was given just when that began
+			}
+			if i < 0 {
+				return fmt.Errorf("%s has not %s, and nothing ended it since", store, id)
+			}
+			spans[last].until, spans[last].gone = ends[i].fired.Time(), ends[i].over.Time()
+		}
+		if there {
+			m.copies[store]++
+		}
+	}
+	for user, end := range h.ends {
+		w.ends[user] = end
+	}
+	return nil
+}
+
+// expire ends what Redis held for as long as a user's list lives after its last write. At the moment at nobody had
+// anything else to say of it.
+func (w *witness) expire(ttl time.Duration, at time.Time) {
+	byUser := map[string][]*truthOf{}
+	for _, m := range w.byID {
+		if len(m.stores[redisServer]) > 0 {
+			byUser[m.user] = append(byUser[m.user], m)
+		}
+	}
+	for _, ms := range byUser {
+		slices.SortFunc(ms, func(a, b *truthOf) int { return a.stores[redisServer][0].sure.Compare(b.stores[redisServer][0].sure) })
+		for i := len(ms) - 1; i >= 0; i-- {
+			s := &ms[i].stores[redisServer][0]
+			s.until, s.gone = s.soon.Add(ttl), s.sure.Add(ttl)
+			if i+1 < len(ms) && ms[i+1].stores[redisServer][0].soon.Before(s.until) { // which prolonged it
+				s.until, s.gone = ms[i+1].stores[redisServer][0].until, ms[i+1].stores[redisServer][0].gone
+			}
+		}
+	}
+	for _, m := range w.byID {
+		for i, s := range m.stores[redisServer] {
+			if s.until.After(at) {
+				m.stores[redisServer][i].until, m.stores[redisServer][i].gone = time.Time{}, time.Time{}
+			}
+		}
+	}
+}
+
+// written is when the user's list in Redis was written last.
+func (w *witness) written(user string) (last time.Time) {
+	for _, m := range w.byID {
+		for _, s := range m.stores[redisServer] {
+			if m.user == user {
+				last = later(last, s.sure)
+			}
+		}
+	}
+	return last
+}
+
+// all draws together what the app saved of one message under several ids.
+func (w *witness) all(of []truth.Memory) *truthOf {
+	if len(of) == 1 {
+		return w.byID[of[0].ID]
+	}
+	first := w.byID[of[0].ID]
+	m := newTruthOf(first.id, first.first)
+	m.user, m.starts, m.told = first.user, first.starts, first.told
+	for _, o := range of {
+		one := w.byID[o.ID]
+		m.taken = later(m.taken, one.taken)
+		for store, spans := range one.stores {
+			m.stores[store] = append(m.stores[store], spans...)
+		}
+		for store, n := range one.copies {
+			m.copies[store] += n
+		}
+	}
+	return m
+}
+
+// What pages show with some bugs planted, and where writes are asynchronous.
 
 // nowhere is a page that never shows it.
 func nowhere(*truthOf) []span { return nil }
@@ -178,6 +289,22 @@ func sinceStart(m *truthOf) []span {
 	if s := m.life(); !s.at.IsZero() && len(spans) > 0 {
 		spans = spans[:1]
 		spans[0].until, spans[0].gone = s.died, s.at
+	}
+	return spans
+}
+
+// onItsWay is a page that shows what the app was told, at the latest when it says that it has it, and also before that has
+// come to its first home.
+func onItsWay(m *truthOf) []span {
+	spans := slices.Clone(m.stores[m.first])
+	if len(spans) == 0 && m.taken.IsZero() {
+		return nil
+	} else if len(spans) == 0 {
+		return []span{{soon: m.told, sure: m.taken}}
+	}
+	spans[0].soon = m.told
+	if !m.taken.IsZero() && m.taken.Before(spans[0].sure) {
+		spans[0].sure = m.taken
 	}
 	return spans
 }
