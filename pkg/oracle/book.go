@@ -220,7 +220,8 @@ func (b *Book) History(id memory.ID) (h *History, ok bool) {
 }
 
 // Open gives, by view, the memories whose verdict another reading of that view could still change; of the memories ids,
-// or of all when none are given. It ends a polling: nothing is open when the map is empty.
+// or of all when none are given. While the first control cycle runs, views that have shown nothing yet are open too as
+// long as they may. It ends a polling: nothing is open when the map is empty.
 func (b *Book) Open(now memory.Instant, ids ...memory.ID) map[string][]memory.ID {
 	open := map[string][]memory.ID{}
 	look := func(id memory.ID) {
@@ -245,6 +246,11 @@ func (b *Book) Open(now memory.Instant, ids ...memory.ID) map[string][]memory.ID
 	}
 	for _, id := range ids {
 		look(id)
+	}
+	for view, more := range b.unseen() {
+		if len(open[view]) == 0 {
+			open[view] = more
+		}
 	}
 	return open
 }

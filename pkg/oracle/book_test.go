@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,7 +207,7 @@ func TestCalibration(t *testing.T) {
 	}
 	p.phase(1, true, fact.PhaseSettle, 5)
 	p.add(p.swept("db", 6, copies(1, 2), copies(2, 2), copies(3, 3), copies(4, 2)))
-	vec := p.swept("vec", 6, obs(1, absent), obs(2, absent), obs(3, absent), obs(4, absent))
+	vec := p.swept("vec", 13, obs(1, absent), obs(2, absent), obs(3, absent), obs(4, absent))
 	for i := range vec.Observations {
 		vec.Observations[i].Detail = "1,204 records, none with a token of ours"
 	}
@@ -215,7 +216,7 @@ func TestCalibration(t *testing.T) {
 	if got := p.book.Misconfigured(); got != nil {
 		t.Errorf("before the control is closed: %v", got)
 	}
-	p.phase(1, true, fact.PhaseClosed, 7)
+	p.phase(1, true, fact.PhaseClosed, 14)
 	wantTrouble := []ViewTrouble{{View: "vec", Acknowledged: 4, Instead: "1,204 records, none with a token of ours"}}
 	if diff := cmp.Diff(wantTrouble, p.book.Misconfigured()); diff != "" {
 		t.Errorf("misconfigured (-want +got):\n%s", diff)
@@ -228,14 +229,51 @@ func TestCalibration(t *testing.T) {
 		t.Errorf("calibrated (-want +got):\n%s", diff)
 	}
 	for id, dup := range map[memory.ID]bool{1: false, 3: true} {
-		if v, _ := p.book.Verdict(id, p.at(8)); (len(v.Defects) > 0) != dup {
+		if v, _ := p.book.Verdict(id, p.at(15)); (len(v.Defects) > 0) != dup {
 			t.Errorf("%s: %v, want duplicated %v", id, v.Defects, dup)
 		}
 	}
-	p.tell(5, 8)
-	p.add(p.swept("db", 12, copies(5, 4)))
-	if v, _ := p.book.Verdict(5, p.at(13)); len(v.Defects) != 1 {
+	p.tell(5, 15)
+	p.add(p.swept("db", 17, copies(5, 4)))
+	if v, _ := p.book.Verdict(5, p.at(18)); len(v.Defects) != 1 {
 		t.Errorf("four copies where one write makes two: %v", v.Defects)
+	}
+}
+
+// A view that has shown nothing yet is asked again as long as it may still, also when no verdict waits for it; and what was
+// not asked after that time is no trouble.
+func TestCalibrationWaitsForWhatMayComeYet(t *testing.T) {
+	control := func() *tape {
+		p := newTape(stack()...)
+		p.phase(1, true, fact.PhaseTraffic, 0.1)
+		p.tell(1, 1)
+		p.phase(1, true, fact.PhaseSettle, 5)
+		for view, s := range map[string]memory.State{"db": present, "vec": present, "page": present, "redis": absent} {
+			p.read(view, s, 6)
+		}
+		return p
+	}
+	p := control()
+	if open := p.book.Open(p.at(6.5)); len(open) != 1 || !slices.Equal(open["redis"], []memory.ID{1}) {
+		t.Errorf("open: %v", open)
+	}
+	p.phase(1, true, fact.PhaseClosed, 7)
+	if got := p.book.Misconfigured(); got != nil {
+		t.Errorf("read too early: %v", got)
+	}
+	p = control()
+	p.read("redis", absent, 13)
+	if open := p.book.Open(p.at(14)); len(open) != 0 {
+		t.Errorf("open after its time: %v", open)
+	}
+	p.phase(1, true, fact.PhaseClosed, 15)
+	if got := p.book.Misconfigured(); len(got) != 1 || got[0].View != "redis" {
+		t.Errorf("read in time: %v", got)
+	}
+	p = control()
+	p.read("redis", present, 8)
+	if open := p.book.Open(p.at(9)); len(open) != 0 {
+		t.Errorf("open although it was seen: %v", open)
 	}
 }
 

@@ -101,7 +101,7 @@ func (b *Book) calibrate(n int) {
 		}
 		for i := range h.terms.views {
 			v := &h.Views[i]
-			if !v.Due || (v.Name == viewAnswer && v.Last.None()) {
+			if !v.Due || (v.Name == viewAnswer && v.Last.None()) || b.ctx.early(h, i) {
 				continue
 			}
 			s := views[v.Name]
@@ -138,6 +138,44 @@ func (b *Book) calibrate(n int) {
 		}
 		b.trouble = append(b.trouble, ViewTrouble{View: name, Acknowledged: s.due, Instead: what})
 	}
+}
+
+// early reports whether a memory of which view i has shown nothing may still appear there: it could be read, but not yet
+// after the time that it may take.
+func (c *Context) early(h *History, i int) bool {
+	k, v := &h.terms.views[i], &h.Views[i]
+	if !v.FirstHere.None() || v.Last.None() || v.State == memory.Unreadable {
+		return false
+	}
+	base, _ := c.base(h.Ack.Seen, k)
+	return c.comparable(base, v.Last.Began) && v.Last.Began.Before(base.Add(k.Settle))
+}
+
+// unseen gives, while the first control cycle runs, the memories that a view is to be asked for again because it has
+// shown none of them yet and may still: also of a view that no verdict waits for, such as a cache.
+func (b *Book) unseen() map[string][]memory.ID {
+	if !b.ctx.learning {
+		return nil
+	}
+	seen, ids := map[string]bool{}, map[string][]memory.ID{}
+	for id := range each(b.ids) {
+		h := b.live[id]
+		if h == nil || !h.acknowledged() || h.Forget != nil {
+			continue
+		}
+		for i := range h.terms.views {
+			switch v := &h.Views[i]; {
+			case !v.FirstHere.None():
+				seen[v.Name] = true
+			case v.Due && b.ctx.early(h, i):
+				ids[v.Name] = append(ids[v.Name], id)
+			}
+		}
+	}
+	for name := range seen {
+		delete(ids, name)
+	}
+	return ids
 }
 
 // instead says what a view that does not show a memory has.
