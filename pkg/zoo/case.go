@@ -88,7 +88,7 @@ const (
 // The faults aim at the window in which the bugs that write late lose: drain after an acknowledgement, wide enough for a
 // busy machine.
 const (
-	drain = 800 * time.Millisecond
+	drain = 1200 * time.Millisecond
 
 	kill     = "{kind: kill, service: app, weight: 3, after: acknowledged, delay: 0ms..30ms}"
 	killTold = "{kind: kill, service: app, after: told, delay: 0ms..10ms}"
@@ -111,7 +111,7 @@ func Cases() []Case {
 		{Name: "ack-early", Bugs: "ack-early", Faults: []string{kill, restart}, Shows: "lost", Drain: drain, Settle: 2 * drain},
 		{Name: "buffered", Bugs: "buffered", Homes: []string{database}, Faults: []string{kill, restart}, Shows: "lost", page: inProcess,
 			// More than the 50 that the buffer holds: else the first control finds nothing in the database.
-			Users: 4, Memories: 13, Cycles: 5},
+			Users: 4, Memories: 13},
 		{Name: "ephemeral-volume", Bugs: "ephemeral-volume", Faults: []string{wipe, recreate, kill}, Shows: "torn"},
 		{Name: "ephemeral-volume alone", Bugs: "ephemeral-volume", Homes: []string{vectors}, Faults: []string{recreate, wipe, restart}, Shows: "lost", Cycles: 6},
 		{Name: "dual-write-gap", Bugs: "dual-write-gap", Faults: []string{kill, restart}, Shows: "torn", Drain: drain, Settle: 2 * drain},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"amnesia/pkg/chatapp/truth"
+	"amnesia/pkg/memory"
 )
 
 // story is a memory that was stored in the database, was in the vector store when the app was killed before it could say
@@ -105,5 +106,69 @@ func TestTally(t *testing.T) {
 		if tally.Precision() != c.precision || tally.Recall() != c.recall {
 			t.Errorf("%s: precision %v, recall %v, want %v and %v", c.name, tally.Precision(), tally.Recall(), c.precision, c.recall)
 		}
+	}
+}
+
+// TestCheck sets the ends of a server beside what was found in it.
+func TestCheck(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	instant := func(s float64) memory.Instant { return memory.Instant{Wall: at(s).UnixNano()} }
+	ends := []*injected{{fired: instant(10), over: instant(12)}, {fired: instant(20), over: instant(22)}}
+	for _, c := range []struct {
+		name     string
+		spans    []span
+		tried    time.Time
+		there    bool
+		from, to float64
+		want     seen
+		fails    bool
+	}{
+		{"kept", []span{{soon: at(1), sure: at(2)}}, time.Time{}, true, 5, 50, here, false},
+		{"went with the first end", []span{{soon: at(1), sure: at(2)}}, time.Time{}, false, 13, 14, gone, false},
+		{"was there until then", []span{{soon: at(1), sure: at(2)}}, time.Time{}, false, 5, 9, here, false},
+		{"given between the ends", []span{{soon: at(11), sure: at(11.5)}}, time.Time{}, false, 13, 19, here, false},
+		{"given just when the last began", []span{{soon: at(20.5), sure: at(20.6)}}, time.Time{}, false, 23, 24, gone, false},
+		{"went by itself", []span{{soon: at(30), sure: at(31)}}, time.Time{}, false, 0, 0, gone, true},
+		{"its answer was lost", nil, at(3), true, 2, 60, open, false},
+		{"it failed", nil, at(3), false, 2, 60, gone, false},
+		{"never given", nil, time.Time{}, true, 0, 0, gone, true},
+	} {
+		m := newTruthOf("1", redisServer)
+		m.stores[redisServer] = c.spans
+		if !c.tried.IsZero() {
+			m.tried[redisServer] = c.tried
+		}
+		w := &witness{byID: map[string]*truthOf{"1": m}, ends: map[string]time.Time{}}
+		h := holding{at: at(50)}
+		if c.there {
+			h.ids = []string{"1"}
+		}
+		if err := w.check(redisServer, h, ends); (err != nil) != c.fails {
+			t.Errorf("%s: error %v", c.name, err)
+		} else if got := look(m.stores[redisServer], at(c.from), at(c.to)); err == nil && got != c.want {
+			t.Errorf("%s: from %vs to %vs got %d, want %d", c.name, c.from, c.to, got, c.want)
+		}
+	}
+}
+
+// TestExpire holds that a list lives on with each write before its end, and no longer.
+func TestExpire(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w := &witness{byID: map[string]*truthOf{}}
+	for id, s := range map[string]int{"1": 0, "2": 2, "3": 10, "4": 100} {
+		m := newTruthOf(id, redisServer)
+		told := start.Add(time.Duration(s) * time.Second)
+		m.user, m.stores[redisServer] = "ada", []span{{soon: told, sure: told}}
+		w.byID[id] = m
+	}
+	w.expire(3*time.Second, start.Add(102*time.Second))
+	for id, want := range map[string]int{"1": 5, "2": 5, "3": 13} {
+		if got := w.byID[id].stores[redisServer][0].gone.Sub(start); got != time.Duration(want)*time.Second {
+			t.Errorf("%s went after %v, want %ds", id, got, want)
+		}
+	}
+	if s := w.byID["4"].stores[redisServer][0]; !s.until.IsZero() || !s.gone.IsZero() {
+		t.Errorf("4 went at %v, though its list still lives", s.gone)
 	}
 }
