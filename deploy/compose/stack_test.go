@@ -156,6 +156,7 @@ func (s *stack) awaitAcknowledged(ctx context.Context, t *testing.T) {
 type said struct {
 	kinds []memory.Kind // of its losses: no other kind, and of each at least one
 	by    []string      // "kind of service" that the losses are laid to: no other, and to each at least one
+	maybe []string      // to which some may be laid too
 	kept  []string      // faults that must have been injected, and lost nothing
 }
 
@@ -178,7 +179,7 @@ func (w said) check(t *testing.T, s report.Summary, code int) {
 	for _, f := range s.Faults {
 		name := f.Kind + " of " + f.Service
 		lost[name], injected[name] = f.Lost, f.Injected
-		if f.Lost > 0 && !slices.Contains(w.by, name) {
+		if f.Lost > 0 && !slices.Contains(w.by, name) && !slices.Contains(w.maybe, name) {
 			t.Errorf("%d losses are laid to %s", f.Lost, name)
 		}
 	}
@@ -227,17 +228,19 @@ func TestStack(t *testing.T) {
 		said
 	}{
 		{"a Redis that snapshots, as the only home", soak{bugs: "redis-rdb", homes: "redis", cycles: 8},
-			said{[]memory.Kind{memory.Lost}, []string{"kill of redis"}, []string{"restart of redis", "kill of app"}}},
+			said{kinds: []memory.Kind{memory.Lost}, by: []string{"kill of redis"}, kept: []string{"restart of redis", "kill of app"}}},
 		{"a volume at the wrong place", soak{bugs: "wrong-mount", homes: "vectors", cycles: 8},
-			said{[]memory.Kind{memory.Lost}, []string{"recreate of chroma"}, []string{"kill of chroma", "restart of chroma"}}},
+			said{kinds: []memory.Kind{memory.Lost}, by: []string{"recreate of chroma"}, kept: []string{"kill of chroma", "restart of chroma"}}},
 		{"vectors in memory", soak{bugs: "ephemeral-volume", cycles: 5, over: faults("kill of chroma", "recreate of chroma", "kill of app")},
-			said{[]memory.Kind{memory.Torn}, []string{"kill of chroma", "recreate of chroma"}, []string{"kill of app"}}},
+			said{kinds: []memory.Kind{memory.Torn}, by: []string{"kill of chroma", "recreate of chroma"}, kept: []string{"kill of app"}}},
 		{"vectors in the process", soak{bugs: "ephemeral-client", cycles: 4, over: faults("restart of app", "kill of chroma")},
-			said{[]memory.Kind{memory.Torn}, []string{"restart of app"}, []string{"kill of chroma"}}},
+			said{kinds: []memory.Kind{memory.Torn}, by: []string{"restart of app"}, kept: []string{"kill of chroma"}}},
 		{"ids that are counted", soak{bugs: "counter-id", cycles: 4, over: faults("restart of app")},
-			said{[]memory.Kind{memory.Torn}, []string{"restart of app"}, nil}},
+			said{kinds: []memory.Kind{memory.Torn}, by: []string{"restart of app"},
+				// What is told in the next control finds its number taken too.
+				maybe: []string{"none of chroma"}}},
 		{"an answer before the write", soak{bugs: "ack-early", cycles: 7, over: faults("kill of app", "restart of app")},
-			said{[]memory.Kind{memory.Lost}, []string{"kill of app"}, []string{"restart of app"}}},
+			said{kinds: []memory.Kind{memory.Lost}, by: []string{"kill of app"}, kept: []string{"restart of app"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.over += quick
@@ -254,7 +257,7 @@ func TestStack(t *testing.T) {
 				}
 			}
 		}})
-		said{[]memory.Kind{memory.Lost}, []string{"foreign of redis"}, []string{"kill of app"}}.check(t, sum, code)
+		said{kinds: []memory.Kind{memory.Lost}, by: []string{"foreign of redis"}, kept: []string{"kill of app"}}.check(t, sum, code)
 	})
 }
 
@@ -279,18 +282,28 @@ func losses(s report.Summary) (kinds []memory.Kind) {
 	return kinds
 }
 
-// areHealthy looks at the containers as Docker sees them.
+// areHealthy waits until the containers are healthy by Docker's own checks, which look only now and then.
 func (s *stack) areHealthy(t *testing.T) {
 	t.Helper()
-	cmd := exec.Command("./compose", "-f", "compose.yaml", "ps", "--all", "--format", "{{.Service}} {{.State}} {{.Health}}")
-	cmd.Env = s.env
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, service := range []string{"app", "chroma", "redis", "postgres"} {
-		if !strings.Contains(string(out), service+" running ") || strings.Contains(string(out), service+" running unhealthy") {
-			t.Errorf("%s is not well:\n%s", service, out)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		cmd := exec.CommandContext(ctx, "./compose", "-f", "compose.yaml", "ps", "--all", "--format", "{{.Service}} {{.State}} {{.Health}}")
+		cmd.Env = s.env
+		out, err := cmd.Output()
+		well := 0
+		for _, service := range []string{"app", "chroma", "redis", "postgres"} {
+			if strings.Contains(string(out), service+" running healthy\n") {
+				well++
+			}
+		}
+		if err == nil && well == 4 {
+			return
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("not all are well: %v\n%s", err, out)
 		}
 	}
 }
