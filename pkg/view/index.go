@@ -1,9 +1,11 @@
 package view
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"amnesia/pkg/memory"
 )
@@ -20,6 +22,8 @@ type index struct {
 	shift   int    // of a hash, to its place
 	more    map[int32]int32
 	lengths []int // of the tokens, ascending
+	prefix  string
+	anchor  int // the place in prefix of its rarest byte
 }
 
 // slot is one token: its hash, and the first of its memories, counted from 1; more has the next ones.
@@ -31,6 +35,7 @@ type slot struct {
 func newIndex(ms []memory.Memory) *index {
 	size := max(3, bits.Len(uint(2*len(ms))))
 	x := &index{ms: ms, slots: make([]slot, 1<<size), shift: 32 - size, more: map[int32]int32{}}
+	none := true
 	for i := len(ms) - 1; i >= 0; i-- {
 		token := ms[i].Token
 		if !isToken(token) {
@@ -44,8 +49,27 @@ func newIndex(ms []memory.Memory) *index {
 			x.lengths = slices.Insert(x.lengths, n, len(token))
 		}
 		s.hash, s.first = h, int32(i)+1
+		if none {
+			x.prefix, none = token, false
+		}
+		x.prefix = x.prefix[:common(x.prefix, token)]
+	}
+	const order = "etaoinsrhldcumfpgwybvkxjqz0123456789" // the most frequent first
+	for n := range x.prefix {
+		if strings.IndexByte(order, x.prefix[n]) > strings.IndexByte(order, x.prefix[x.anchor]) {
+			x.anchor = n
+		}
 	}
 	return x
+}
+
+// common is how many bytes the beginnings of two texts have in common.
+func common(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // slot gives the token's slot, or the empty one where it would be.
@@ -94,6 +118,10 @@ func (x *index) find(text []byte, hits []int32) []int32 {
 	if len(x.lengths) == 0 {
 		return hits
 	}
+	const worth = 2 // bytes
+	if len(x.prefix) >= worth {
+		return x.begun(text, hits)
+	}
 	first, least := len(hits), x.lengths[0]
 	// A word that can hold a token is at least as long as the shortest one, so no such word lies between two looks that
 	// are that far apart.
@@ -116,18 +144,58 @@ func (x *index) find(text []byte, hits []int32) []int32 {
 	return hits
 }
 
+// begun is find for tokens that begin alike: it jumps from one place where the rarest byte of that beginning stands to
+// the next.
+func (x *index) begun(text []byte, hits []int32) []int32 {
+	first, rare := len(hits), x.prefix[x.anchor]
+	for _, b := range [...]byte{rare, rare &^ lower} { // as it is, and as a capital
+		if class[b] == 0 { // a digit has none
+			continue
+		}
+		for at := 0; ; at++ {
+			n := bytes.IndexByte(text[at:], b)
+			if n < 0 {
+				break
+			}
+			at += n
+			from := at - x.anchor
+			if from < 0 {
+				continue
+			}
+			// As long as the longest token, if there is as much.
+			end := from
+			for most := min(len(text), from+x.lengths[len(x.lengths)-1]); end < most && class[text[end]] != 0 &&
+				(end-from >= len(x.prefix) || text[end]|lower == x.prefix[end-from]); {
+				end++
+			}
+			for _, n := range x.lengths {
+				if n > end-from {
+					break
+				}
+				hits = x.take(text[from:from+n], hits, first)
+			}
+		}
+	}
+	return hits
+}
+
 func (x *index) word(word []byte, hits []int32, first int) []int32 {
 	for _, n := range x.lengths {
 		for k := 0; k+n <= len(word); k++ {
-			part := word[k : k+n]
-			i := x.slot(hash(part), part).first - 1
-			if i < 0 || slices.Contains(hits[first:], i) {
-				continue
-			}
-			for ok := true; ok; i, ok = x.more[i] {
-				hits = append(hits, i)
-			}
+			hits = x.take(word[k:k+n], hits, first)
 		}
+	}
+	return hits
+}
+
+// take appends the memories whose token a word of letters and digits is.
+func (x *index) take(word []byte, hits []int32, first int) []int32 {
+	i := x.slot(hash(word), word).first - 1
+	if i < 0 || slices.Contains(hits[first:], i) {
+		return hits
+	}
+	for ok := true; ok; i, ok = x.more[i] {
+		hits = append(hits, i)
 	}
 	return hits
 }

@@ -314,35 +314,46 @@ func (r *Reading) match(rec Bytes, echo bool) {
 	if len(hits) == 0 {
 		return
 	}
-	r.m.mu.Lock()
-	defer r.m.mu.Unlock()
 	for _, i := range hits {
-		told, it := &r.m.ms[i], &r.m.items[i]
+		told := &r.m.ms[i]
 		own := r.user == told.User
 		if len(rec.Owner) > 0 {
 			own = string(rec.Owner) == told.User
 		}
-		switch {
-		case len(rec.Owner) == 0 && r.user == "":
-			r.m.oddly(i).note = "its token stands in a record without an owner"
-		case !own:
-			o, owner := r.m.oddly(i), cmp.Or(string(rec.Owner), r.user)
-			if n, ok := slices.BinarySearch(o.strangers, owner); !ok {
-				o.strangers = slices.Insert(o.strangers, n, owner)
-			}
-		case it.reading != r: // counted where that memory is read for
-		case echo:
-			r.m.oddly(i).note = "its token stands only in an echo, not in the user's own words"
-		default:
-			it.exact = it.exact || r.m.opt.Match == MatchToken || string(rec.Text) == told.Text || r.m.opt.Same(told.Text, string(rec.Text))
-			if len(rec.Key) > 0 && !r.m.another(i, rec.Key) {
-				continue
-			}
-			if it.ttl >= 0 && (rec.TTL < 0 || rec.TTL > it.ttl) {
-				it.ttl = rec.TTL
-			}
-			it.copies++
+		r.m.mu.Lock()
+		exact := r.m.items[i].exact // one text of several is enough
+		r.m.mu.Unlock()
+		// Texts are long: nobody waits while two are compared.
+		exact = exact || own && !echo && (r.m.opt.Match == MatchToken || string(rec.Text) == told.Text || r.m.opt.Same(told.Text, string(rec.Text)))
+		r.m.mu.Lock()
+		r.hit(i, rec, own, exact, echo)
+		r.m.mu.Unlock()
+	}
+}
+
+// hit takes a record with the token of a memory, whose own it is or not.
+func (r *Reading) hit(i int32, rec Bytes, own, exact, echo bool) {
+	it := &r.m.items[i]
+	switch {
+	case len(rec.Owner) == 0 && r.user == "":
+		r.m.oddly(i).note = "its token stands in a record without an owner"
+	case !own:
+		o, owner := r.m.oddly(i), cmp.Or(string(rec.Owner), r.user)
+		if n, ok := slices.BinarySearch(o.strangers, owner); !ok {
+			o.strangers = slices.Insert(o.strangers, n, owner)
 		}
+	case it.reading != r: // counted where that memory is read for
+	case echo:
+		r.m.oddly(i).note = "its token stands only in an echo, not in the user's own words"
+	default:
+		it.exact = it.exact || exact
+		if len(rec.Key) > 0 && !r.m.another(i, rec.Key) {
+			return
+		}
+		if it.ttl >= 0 && (rec.TTL < 0 || rec.TTL > it.ttl) {
+			it.ttl = rec.TTL
+		}
+		it.copies++
 	}
 }
 

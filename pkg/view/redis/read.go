@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/redis/go-redis/v9"
+	"strconv"
 
 	"amnesia/pkg/view"
 )
@@ -25,193 +24,213 @@ type cursor struct {
 	ttl  int64  // as in memory.Observation
 
 	read  int    // records so far
-	first any    // of them
-	last  string // list: the last element, stream: the id of the last entry
-	scan  uint64 // hash, set, sorted set
+	first []byte // of them, its beginning
+	last  string // list: the last element; stream: the id of the last entry
+	scan  string // hash, set, sorted set
 	tries int
+	ended bool
+}
+
+func (c *cursor) end(err error) {
+	c.End(err)
+	c.ended = true
 }
 
 func (v *View) cursors(rs []*view.Reading) []*cursor {
 	out := make([]*cursor, len(rs))
 	for i, r := range rs {
-		out[i] = &cursor{Reading: r, key: v.key(r.User())}
+		out[i] = &cursor{Reading: r, key: v.key(r.User()), scan: "0"}
 	}
 	return out
 }
 
 // again begins anew, which forgets what was found.
 func (c *cursor) again() {
-	*c = cursor{Reading: c.Reading, key: c.key, tries: c.tries + 1}
+	*c = cursor{Reading: c.Reading, key: c.key, scan: "0", tries: c.tries + 1}
 	c.Restart()
 }
 
-// question is what is asked of one key in one exchange. Nil is what is not asked.
+// question is what is asked of one key in one exchange.
 type question struct {
 	c    *cursor
-	kind *redis.StatusCmd
-	ttl  *redis.DurationCmd
-	page redis.Cmder
-	of   string // the type that page is for
-	n    int    // the records that page may have
+	kind bool   // which type it is, and nothing else
+	ttl  bool   // its time to live, before the page
+	of   string // the type that the page is for
+	n    int    // the records that the page may have
 }
 
-// follow reads the keys to their ends, all that are left in one exchange at a time, and ends their readings.
-func (v *View) follow(ctx context.Context, client *redis.Client, left []*cursor) {
+// exchanges is one connection and what is needed to look at what comes through it.
+type exchanges struct {
+	*View
+	*conn
+	doc document
+}
+
+// follow reads the keys to their ends, all that are left in one exchange at a time, and ends their readings. An error is
+// the connection's, and leaves some of them unended.
+func (x *exchanges) follow(ctx context.Context, left []*cursor) error {
 	for len(left) > 0 {
-		pipe := client.Pipeline()
 		asked := make([]question, len(left))
 		for i, c := range left {
-			asked[i] = v.ask(ctx, pipe, c, max(least, v.cfg.Page/len(left)))
+			asked[i] = x.question(c, max(least, x.cfg.Page/len(left)))
 		}
-		// Each answer has its own error, but for a connection that could not even be opened: then all are empty.
-		cmds, err := pipe.Exec(ctx)
-		if slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return c.Err() != nil }) {
-			err = nil
+		if err := x.send(); err != nil {
+			return err
 		}
 		left = nil
 		for _, q := range asked {
-			if err != nil {
-				q.c.End(v.explain(ctx, q.c.key, err))
-				continue
-			}
-			switch more, err := v.take(q); {
+			more, err := x.take(q)
+			var reply replyError
+			var content *contentError
+			switch {
+			case errors.As(err, &reply) || errors.As(err, &content):
+				q.c.end(x.explain(ctx, q.c.key, err))
 			case err != nil:
-				q.c.End(v.explain(ctx, q.c.key, err))
+				return err
 			case more:
 				left = append(left, q.c)
 			default:
 				if q.c.Missing() > 0 {
 					q.c.Note(q.c.summary())
 				}
-				q.c.End(context.Cause(ctx))
+				q.c.end(context.Cause(ctx))
 			}
 		}
 	}
+	return nil
 }
 
-// ask puts the next question about a key. The first one is a guess, since users' keys are of one type.
-func (v *View) ask(ctx context.Context, pipe redis.Pipeliner, c *cursor, n int) question {
+// question puts the next question about a key. The first one is a guess, since users' keys are of one type.
+func (x *exchanges) question(c *cursor, n int) question {
 	q := question{c: c, of: c.kind, n: n}
 	if c.odd {
-		q.kind = pipe.Type(ctx, c.key)
+		q.kind = true
+		x.ask("TYPE", c.key)
 		return q
 	}
 	if c.kind == "" {
-		q.of, q.ttl = v.last.Load().(string), pipe.PTTL(ctx, c.key)
+		q.of, q.ttl = x.last.Load().(string), true
+		x.ask("PTTL", c.key)
 	}
+	count := strconv.Itoa(n)
 	switch q.of {
 	case "list":
-		from := int64(max(0, c.read-1)) // the last one once more, to see that the list has not moved
-		q.page = pipe.LRange(ctx, c.key, from, from+int64(n)-1)
+		from := max(0, c.read-1) // the last one once more, to see that the list has not moved
+		x.ask("LRANGE", c.key, strconv.Itoa(from), strconv.Itoa(from+n-1))
 	case "string":
-		q.page = pipe.GetRange(ctx, c.key, 0, v.cfg.MaxString)
+		x.ask("GETRANGE", c.key, "0", strconv.FormatInt(x.cfg.MaxString, 10))
 	case "hash":
-		q.page = pipe.HScan(ctx, c.key, c.scan, "", int64(n))
+		x.ask("HSCAN", c.key, c.scan, "COUNT", count)
 	case "set":
-		q.page = pipe.SScan(ctx, c.key, c.scan, "", int64(n))
+		x.ask("SSCAN", c.key, c.scan, "COUNT", count)
 	case "zset":
-		q.page = pipe.ZScan(ctx, c.key, c.scan, "", int64(n))
+		x.ask("ZSCAN", c.key, c.scan, "COUNT", count)
 	case "stream":
 		from := "-"
 		if c.last != "" {
 			from = "(" + c.last
 		}
-		q.page = pipe.XRangeN(ctx, c.key, from, "+", int64(n))
+		x.ask("XRANGE", c.key, from, "+", "COUNT", count)
 	}
 	return q
 }
 
 // take reads an answer and reports whether there is more to ask.
-func (v *View) take(q question) (more bool, err error) {
+func (x *exchanges) take(q question) (more bool, err error) {
 	c := q.c
-	if q.kind != nil {
-		return v.known(c, q.kind)
+	if q.kind {
+		return x.known(c)
 	}
-	if q.ttl != nil {
-		left, err := q.ttl.Result()
+	gone := error(nil)
+	if q.ttl {
+		left, err := x.number(':')
+		var reply replyError
 		switch {
+		case errors.As(err, &reply):
+			gone = err
 		case err != nil:
 			return false, err
-		case left == -2: // go-redis gives these two as they are
+		case left == -2:
 			c.kind = "none"
-			return false, nil
 		case left == -1:
 			c.ttl = -1
 		default:
-			c.ttl = max(1, left.Milliseconds()) // 0 would say that it has none
+			c.ttl = max(1, int64(left)) // 0 would say that it has none
 		}
 	}
-	switch err := q.page.Err(); {
-	case redis.HasErrorPrefix(err, "WRONGTYPE") && c.kind == "":
-		c.odd = true
-		return true, nil
-	case redis.HasErrorPrefix(err, "WRONGTYPE"):
-		return v.moved(c)
-	case err != nil:
-		return false, err
+	if gone != nil || c.kind == "none" {
+		// The other answer comes all the same. What has come into being in between was not there when the read began.
+		if err := x.skip(q.of); err != nil {
+			return false, err
+		}
+		return false, gone
 	}
+	was := c.kind
 	c.kind = q.of
-	switch page := q.page.(type) {
-	case *redis.StringSliceCmd:
-		return v.list(c, page.Val(), q.n)
-	case *redis.StringCmd:
-		text := page.Val()
-		if int64(len(text)) > v.cfg.MaxString {
-			return false, &contentError{fmt.Sprintf("it is longer than %d bytes — fix: raise the limit, or let old memories retire", v.cfg.MaxString)}
-		}
-		c.text("value", text)
-		return false, nil
-	case *redis.ScanCmd:
-		var items []string
-		items, c.scan = page.Val()
-		c.scanned(items)
-		return c.scan != 0, nil
-	case *redis.XMessageSliceCmd:
-		for _, entry := range page.Val() {
-			c.last = entry.ID
-			c.note(entry.Values)
-			c.walk(entry.ID, entry.Values, false)
-		}
-		return len(page.Val()) == q.n, nil
+	more, err = x.page(q)
+	switch {
+	case says(err, "WRONGTYPE") && was == "":
+		c.kind, c.odd = "", true
+		return true, nil
+	case says(err, "WRONGTYPE"):
+		return c.moved()
 	}
-	return false, errors.New("no answer of a known kind")
+	return more, err
+}
+
+// page takes the records of an answer.
+func (x *exchanges) page(q question) (more bool, err error) {
+	c := q.c
+	switch q.of {
+	case "list":
+		return x.elements(c, q.n)
+	case "string":
+		text, err := x.text()
+		if err != nil {
+			return false, err
+		}
+		if int64(len(text)) > x.cfg.MaxString {
+			return false, &contentError{fmt.Sprintf("it is longer than %d bytes — fix: raise the limit, or let old memories retire", x.cfg.MaxString)}
+		}
+		x.look(c, "value", text)
+		return false, nil
+	case "stream":
+		return x.entries(c, q.n)
+	}
+	return x.scanned(c)
+}
+
+// skip reads over a page, or over the error in its place.
+func (x *exchanges) skip(of string) error {
+	_, err := x.page(question{c: &cursor{}, of: of})
+	var reply replyError
+	var content *contentError
+	if errors.As(err, &reply) || errors.As(err, &content) {
+		return nil
+	}
+	return err
 }
 
 // known takes the type of a key.
-func (v *View) known(c *cursor, kind *redis.StatusCmd) (more bool, err error) {
-	c.odd = false
-	switch kind.Val() {
-	case "list", "string", "hash", "set", "zset", "stream":
-		c.kind = kind.Val()
-		v.last.Store(c.kind)
-		return true, nil
-	case "none":
-		return v.moved(c)
-	}
-	if err := kind.Err(); err != nil {
+func (x *exchanges) known(c *cursor) (more bool, err error) {
+	kind, err := x.line('+')
+	if err != nil {
 		return false, err
 	}
-	return false, &contentError{fmt.Sprintf("it is of the type %s, which is not read here — fix: check the view's key", kind.Val())}
+	c.odd = false
+	switch kind := string(kind); kind {
+	case "list", "string", "hash", "set", "zset", "stream":
+		c.kind = kind
+		x.last.Store(kind)
+		return true, nil
+	case "none":
+		return c.moved()
+	default:
+		return false, &contentError{fmt.Sprintf("it is of the type %s, which is not read here — fix: check the view's key", kind)}
+	}
 }
 
-// list takes a page of a list. Its places move when something is pushed or trimmed at its head, so each page begins with
-// the last element of the one before it: when that is another one now, the list is read anew.
-func (v *View) list(c *cursor, page []string, n int) (more bool, err error) {
-	full := len(page) == n
-	if c.read > 0 {
-		if len(page) == 0 || page[0] != c.last {
-			return v.moved(c)
-		}
-		page = page[1:]
-	}
-	for _, text := range page {
-		c.text("", text)
-		c.last = text
-	}
-	return full, nil
-}
-
-func (v *View) moved(c *cursor) (more bool, err error) {
+func (c *cursor) moved() (more bool, err error) {
 	const most = 10
 	if c.tries == most {
 		return false, &contentError{fmt.Sprintf("it changed under each of %d reads", most+1)}
@@ -220,20 +239,87 @@ func (v *View) moved(c *cursor) (more bool, err error) {
 	return true, nil
 }
 
-// scanned takes what a scan gives, in which an item may come twice.
-func (c *cursor) scanned(items []string) {
-	if c.kind == "set" {
-		for _, text := range items {
-			c.text(text, text)
+// elements takes a page of a list. Its places move when something is pushed or trimmed at its head, so each page begins
+// with the last element of the one before it: when that is another one now, the list is read anew.
+func (x *exchanges) elements(c *cursor, n int) (more bool, err error) {
+	again := c.read > 0 // the first one is known
+	moved := again
+	err = x.texts(func(i, of int, text []byte) {
+		if i == 0 && again {
+			moved = c.last != string(text)
+			return
 		}
-		return
+		if moved {
+			return
+		}
+		x.look(c, "", text)
+		if more = of == n; more && i == n-1 {
+			c.last = string(text)
+		}
+	})
+	if err == nil && moved {
+		return c.moved()
 	}
-	for i := 0; i+1 < len(items); i += 2 {
-		key, text := items[i], items[i+1] // of a hash; of a sorted set member and score
-		if c.kind == "zset" {
-			text = key
+	return more, err
+}
+
+// scanned takes what a scan gives, in which an item may come twice.
+func (x *exchanges) scanned(c *cursor) (more bool, err error) {
+	n, err := x.list()
+	if err != nil {
+		return false, err
+	}
+	next, err := x.text()
+	if err != nil || n != 2 {
+		return false, within(err)
+	}
+	c.scan = string(next)
+	key := ""
+	err = x.texts(func(i, _ int, text []byte) {
+		switch {
+		case c.kind == "set":
+			x.look(c, string(text), text)
+		case i%2 == 0: // a hash's field, a sorted set's member
+			if key = string(text); c.kind == "zset" {
+				x.look(c, key, text)
+			}
+		case c.kind == "hash":
+			x.look(c, key, text)
 		}
-		c.text(key, text)
+	})
+	if err != nil {
+		return false, within(err)
+	}
+	return c.scan != "0", nil
+}
+
+// entries takes a page of a stream.
+func (x *exchanges) entries(c *cursor, n int) (more bool, err error) {
+	of, err := x.list()
+	for range of {
+		if parts, err := x.list(); err != nil || parts != 2 {
+			return false, within(err)
+		}
+		id, err := x.text()
+		if err != nil {
+			return false, within(err)
+		}
+		c.last = string(id)
+		x.doc.begin()
+		if err := x.texts(func(i, _ int, text []byte) { x.doc.piece(i, text) }); err != nil {
+			return false, within(err)
+		}
+		c.note(x.doc.text)
+		x.give(c, c.last)
+	}
+	return of == n, err
+}
+
+// note counts a record, and keeps the beginning of the first one.
+func (c *cursor) note(record []byte) {
+	const most = 80 // bytes that help a person
+	if c.read++; c.read == 1 {
+		c.first = slices.Clone(record[:min(most, len(record))])
 	}
 }
 
@@ -242,7 +328,5 @@ func (c *cursor) summary() string {
 	if c.kind == "none" {
 		return "there is no key " + c.key
 	}
-	const most = 80 // bytes of the first that help a person
-	first := fmt.Sprint(c.first)
-	return fmt.Sprintf("the %s %s has %d records, the first: %q", c.kind, c.key, c.read, first[:min(most, len(first))])
+	return fmt.Sprintf("the %s %s has %d records, the first: %q", c.kind, c.key, c.read, c.first)
 }

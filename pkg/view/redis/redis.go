@@ -6,7 +6,7 @@
 // not there, which ones are:
 //
 //	ACL SETUSER amnesia on >PASSWORD resetkeys %R~chat:memory:* resetchannels -@all
-//	    +hello +select +type +pttl +lrange +getrange +hscan +sscan +zscan +xrange
+//	    +select +type +pttl +lrange +getrange +hscan +sscan +zscan +xrange
 //	    +scan +dbsize
 //
 // It knows nothing of the app's ways with a key but what the type says, and of clusters nothing at all.
@@ -23,8 +23,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"amnesia/pkg/memory"
 	"amnesia/pkg/view"
@@ -40,8 +38,8 @@ type Config struct {
 	Key     string
 	Match   view.Match
 	Timeout time.Duration // of one exchange; default 10s
-	// Page is how many records are asked for in one exchange, of all users that are read together; default 16,384. A
-	// Find never holds more than twice as many.
+	// Page is how many records are asked for in one exchange, of all users that are read together; default 16,384. None
+	// of them is held.
 	Page int
 	// MaxString is the longest string value that is read, in bytes; default 16 MiB.
 	MaxString int64
@@ -81,16 +79,6 @@ func New(cfg Config) (*View, error) {
 	if cfg.MaxString <= 0 {
 		cfg.MaxString = 16 << 20
 	}
-	// The plainest way to speak: nothing is sent that nobody asked for, and nothing is tried again behind our back.
-	opts.Protocol = 2
-	opts.DisableIdentity = true
-	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	opts.MaxRetries, opts.DialerRetries = -1, 1
-	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = cfg.Timeout, cfg.Timeout, cfg.Timeout, cfg.Timeout
-	opts.ContextTimeoutEnabled = true
-	opts.PoolSize = connections
-	// What goes wrong is in the observations; the library would say it on stderr as well, in a form of its own.
-	logging.Disable()
 	v := &View{cfg: cfg, opts: opts}
 	v.last.Store("list")
 	return v, nil
@@ -100,8 +88,10 @@ const (
 	// connections is how many exchanges are on their way at once: while one answer is being looked through, Redis works
 	// on the next.
 	connections = 2
-	// least is how many records of one user are asked for at least. One of each page of a list was read before.
-	least = 32
+	// together is how many users are asked about in one exchange, and least how many records of each at least. One of
+	// each page of a list was read before.
+	together = 25
+	least    = 32
 )
 
 // Name is the name in the configuration.
@@ -113,18 +103,29 @@ func (v *View) Close() error { return nil }
 // Find reads every user's key through connections of its own: older ones could be those of a process that has been
 // replaced since.
 func (v *View) Find(ctx context.Context, ms []memory.Memory) ([]memory.Observation, error) {
-	opts := *v.opts
-	client := redis.NewClient(&opts)
-	defer client.Close()
 	m := view.NewMatcher(ms, view.Options{View: v.cfg.Name, Clock: v.cfg.Clock, Match: v.cfg.Match, Rig: isRig})
+	idle := make(chan *conn, connections)
+	defer func() {
+		for len(idle) > 0 {
+			(<-idle).hangUp()
+		}
+	}()
 	var (
 		mu    sync.Mutex
 		empty []*view.Reading
 		found bool
 	)
-	m.Batches(ctx, connections, max(1, v.cfg.Page/least), func(ctx context.Context, rs []*view.Reading) error {
+	m.Batches(ctx, connections, together, func(ctx context.Context, rs []*view.Reading) error {
 		cursors := v.cursors(rs)
-		v.follow(ctx, client, cursors)
+		if err := v.exchange(ctx, idle, func(c *conn) error {
+			return (&exchanges{View: v, conn: c}).follow(ctx, cursors)
+		}); err != nil {
+			for _, c := range cursors {
+				if !c.ended {
+					c.end(v.explain(ctx, c.key, err))
+				}
+			}
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		for _, c := range cursors {
@@ -137,7 +138,7 @@ func (v *View) Find(ctx context.Context, ms []memory.Memory) ([]memory.Observati
 	mu.Lock()
 	defer mu.Unlock()
 	if !found && len(empty) > 0 && ctx.Err() == nil {
-		there := v.instead(ctx, client, empty[0].User())
+		there := v.instead(ctx, idle, empty[0].User())
 		for _, r := range empty {
 			r.Note(fmt.Sprintf("there is no key %s%s", v.key(r.User()), there))
 		}
@@ -145,33 +146,75 @@ func (v *View) Find(ctx context.Context, ms []memory.Memory) ([]memory.Observati
 	return m.Observations(ctx), nil
 }
 
+// exchange does something with an idle connection, or with a new one. One that fails is not used again.
+func (v *View) exchange(ctx context.Context, idle chan *conn, do func(*conn) error) (err error) {
+	var c *conn
+	select {
+	case c = <-idle:
+	default:
+		if c, err = dial(ctx, v.opts, v.cfg.Timeout); err != nil {
+			return err
+		}
+	}
+	if err = do(c); err == nil {
+		select {
+		case idle <- c:
+			return nil
+		default:
+		}
+	}
+	c.hangUp()
+	return err
+}
+
 func (v *View) key(user string) string { return strings.ReplaceAll(v.cfg.Key, userSign, user) }
 
 // instead says which keys with the user's name there are, in a bounded number of steps; what Redis refuses to say is
 // left out.
-func (v *View) instead(ctx context.Context, client *redis.Client, user string) string {
-	const steps, step, most = 10, 1000, 3
-	n, err := client.DBSize(ctx).Result()
-	if err != nil {
-		return ""
-	}
-	there := fmt.Sprintf("; database %d of %s has %d keys", v.opts.DB, v.opts.Addr, n)
-	var keys []string
+func (v *View) instead(ctx context.Context, idle chan *conn, user string) (there string) {
+	const steps, step, most = 10, "1000", 3
 	pattern := "*" + strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(user) + "*"
-	for cursor, i := uint64(0), 0; i < steps; i++ {
-		var some []string
-		if some, cursor, err = client.Scan(ctx, cursor, pattern, step).Result(); err != nil {
-			return there
+	var keys []string
+	_ = v.exchange(ctx, idle, func(c *conn) error {
+		c.ask("DBSIZE")
+		err := c.send()
+		n := 0
+		if err == nil {
+			n, err = c.number(':')
 		}
-		if keys = append(keys, some...); cursor == 0 || len(keys) >= most {
-			break
+		if err != nil {
+			return err
 		}
-	}
-	if len(keys) == 0 {
-		return there + ", none with the user's name"
-	}
-	slices.Sort(keys)
-	return there + ", with the user's name: " + strings.Join(keys[:min(most, len(keys))], ", ")
+		there = fmt.Sprintf("; database %d of %s has %d keys", v.opts.DB, v.opts.Addr, n)
+		cursor := "0"
+		for range steps {
+			c.ask("SCAN", cursor, "MATCH", pattern, "COUNT", step)
+			if err = c.send(); err == nil {
+				_, err = c.list()
+			}
+			var next []byte
+			if err == nil {
+				next, err = c.text()
+			}
+			if err != nil {
+				return err
+			}
+			cursor = string(next)
+			if err := c.texts(func(_, _ int, key []byte) { keys = append(keys, string(key)) }); err != nil {
+				return err
+			}
+			if cursor == "0" || len(keys) >= most {
+				break
+			}
+		}
+		if slices.Sort(keys); len(keys) == 0 {
+			there += ", none with the user's name"
+		} else {
+			there += ", with the user's name: " + strings.Join(keys[:min(most, len(keys))], ", ")
+		}
+		return nil
+	})
+	return there
 }
 
 // explain says what was being done, and what to do where that is known.
@@ -181,7 +224,7 @@ func (v *View) explain(ctx context.Context, key string, err error) error {
 	}
 	fix := ""
 	for code, what := range fixes {
-		if redis.HasErrorPrefix(err, code) {
+		if says(err, code) {
 			fix = " — fix: " + what
 		}
 	}
@@ -198,10 +241,10 @@ var fixes = map[string]string{
 
 // isRig: no connection, no whole reply, or one that refuses the probe and not the user.
 func isRig(err error) bool {
-	var reply redis.Error
+	var reply replyError
 	if !errors.As(err, &reply) {
 		var other *contentError
 		return !errors.As(err, &other)
 	}
-	return redis.HasErrorPrefix(reply, "NOAUTH") || redis.HasErrorPrefix(reply, "WRONGPASS") || redis.HasErrorPrefix(reply, "NOPERM")
+	return says(err, "NOAUTH") || says(err, "WRONGPASS") || says(err, "NOPERM")
 }

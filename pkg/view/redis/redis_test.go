@@ -351,7 +351,7 @@ func TestRights(t *testing.T) {
 	app := s.client(t, 0)
 	ctx := t.Context()
 	check(t, app.Do(ctx, "ACL", "SETUSER", "amnesia", "on", ">sesame", "resetkeys", "%R~chat:memory:*", "resetchannels", "-@all",
-		"+hello", "+select", "+type", "+pttl", "+lrange", "+getrange", "+hscan", "+sscan", "+zscan", "+xrange", "+scan", "+dbsize").Err())
+		"+select", "+type", "+pttl", "+lrange", "+getrange", "+hscan", "+sscan", "+zscan", "+xrange", "+scan", "+dbsize").Err())
 	for _, k := range kinds {
 		check(t, app.FlushDB(ctx).Err())
 		v := open(t, redis.Config{Name: "redis", URL: "redis://amnesia:sesame@" + s.Addr + "/0", Key: keyForm, Clock: clock.System()})

@@ -1,67 +1,39 @@
 package redis
 
 import (
-	"cmp"
-	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/ohler55/ojg/oj"
 
 	"amnesia/pkg/view"
 )
 
-// text takes one text that a key holds. What reads as a JSON object, list or string is looked through. Texts with the
-// same key are one record; without one each text is a record.
-func (c *cursor) text(key, text string) {
+// look takes one text that a key holds. What reads as a JSON object, list or string is looked through: all texts in it
+// are one record, but for those of the items of lists, which are one each. Texts with the same key are one record;
+// without one each text is a record.
+func (x *exchanges) look(c *cursor, key string, text []byte) {
 	c.note(text)
-	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") || strings.HasPrefix(text, `"`) {
-		if doc, err := oj.ParseString(text); err == nil {
-			c.walk(cmp.Or(key, strconv.Itoa(c.read)), doc, false)
-			return
+	if c.Reading == nil { // it is read over
+		return
+	}
+	if len(text) > 0 && (text[0] == '{' || text[0] == '[' || text[0] == '"') && x.doc.parse(text) {
+		if key == "" {
+			key = strconv.Itoa(c.read)
 		}
+		x.give(c, key)
+		return
 	}
-	c.walk(key, text, false)
+	c.RecordBytes(view.Bytes{Key: []byte(key), Text: text, TTL: c.ttl})
 }
 
-// note counts a record, and keeps the first.
-func (c *cursor) note(record any) {
-	if c.read++; c.read == 1 {
-		c.first = record
+// give gives every text of the document. What an assistant says is an echo.
+func (x *exchanges) give(c *cursor, key string) {
+	if c.Reading == nil {
+		return
 	}
-}
-
-// walk gives every text of a document. All of one list item are one record, and what an assistant says is an echo.
-func (c *cursor) walk(key string, v any, echo bool) {
-	switch v := v.(type) {
-	case string:
+	x.doc.each(func(text []byte, item int, echo bool) {
 		if echo {
-			c.Echo(v)
+			c.EchoBytes(text)
 			return
 		}
-		c.Record(view.Record{Key: key, Text: v, TTL: c.ttl})
-	case []any:
-		for i, item := range v {
-			c.walk(key+"."+strconv.Itoa(i), item, echo)
-		}
-	case map[string]any:
-		echo = echo || saidByApp(v)
-		for _, part := range v {
-			c.walk(key, part, echo)
-		}
-	}
-}
-
-// speakers are the names under which chat histories say who speaks, and voices those who are not the user: the message
-// formats of OpenAI, LangChain, Gemini and LlamaIndex.
-var (
-	speakers = []string{"role", "type", "sender", "author", "speaker"}
-	voices   = []string{"assistant", "ai", "aimessagechunk", "bot", "chatbot", "model", "agent", "system", "developer", "tool", "function"}
-)
-
-func saidByApp(message map[string]any) bool {
-	return slices.ContainsFunc(speakers, func(name string) bool {
-		who, ok := message[name].(string)
-		return ok && slices.Contains(voices, strings.ToLower(who))
+		c.RecordBytes(view.Bytes{Key: x.doc.key(key, item), Text: text, TTL: c.ttl})
 	})
 }
