@@ -40,6 +40,7 @@ func (b *Book) Apply(e fact.Entry) {
 	switch f := e.Fact.(type) {
 	case fact.Run:
 		b.abandon(f)
+		b.ctx.learned, b.ctx.learning, b.trouble, b.learned = false, 0, nil, nil // what is configured may be another view
 	case fact.Contracts:
 		c.contracts(f)
 	case fact.Cycle:

@@ -277,6 +277,23 @@ func TestCalibrationWaitsForWhatMayComeYet(t *testing.T) {
 	}
 }
 
+// Every run calibrates: what an earlier one saw says nothing of how this one is configured.
+func TestCalibrationOfEachRun(t *testing.T) {
+	p := newTape(store("db"))
+	for n, s := range []memory.State{present, absent} {
+		from := 100 * float64(n)
+		p.add(fact.Run{ID: fmt.Sprint(n), At: p.at(from)})
+		p.phase(n+1, true, fact.PhaseTraffic, from+0.1)
+		p.add(fact.Begun{Memory: memory.Memory{ID: memory.ID(n + 1), User: "ann", Cycle: n + 1}, At: p.at(from + 1)})
+		p.settle(memory.ID(n+1), memory.Acknowledged, from+2)
+		p.add(p.swept("db", from+20, obs(memory.ID(n+1), s)))
+		p.phase(n+1, true, fact.PhaseClosed, from+21)
+		if got := p.book.Misconfigured(); (len(got) > 0) != (s == absent) {
+			t.Errorf("run %d: %v", n, got)
+		}
+	}
+}
+
 // A store that cuts long texts into pieces makes more records of them.
 func TestCalibrationByPayload(t *testing.T) {
 	p := newTape(store("db"))

@@ -16,7 +16,7 @@ type shape struct {
 	payload memory.Payload
 }
 
-// Calibration is what the first control cycle showed of a view.
+// Calibration is what a run's first control cycle showed of a view.
 type Calibration struct {
 	View     string
 	Memories int           // that it showed
@@ -24,7 +24,7 @@ type Calibration struct {
 	Appeared time.Duration // the longest from acknowledgement to the end of the first read that found it
 }
 
-// ViewTrouble is a view that showed no memory at all in the first control cycle, although memories were acknowledged: it
+// ViewTrouble is a view that showed no memory at all in a run's first control cycle, although memories were acknowledged: it
 // looks in the wrong place.
 type ViewTrouble struct {
 	View         string
@@ -38,7 +38,7 @@ func (c *Context) learn(h *History, v *View, copies int) {
 	if copies <= v.Copies {
 		return
 	}
-	if c.learning {
+	if c.learning > 0 {
 		at := shape{v.Name, h.Memory.Payload}
 		for _, s := range [...]shape{at, {view: v.Name}} {
 			if c.copies[s] == nil {
@@ -67,7 +67,7 @@ func (c *Context) expected(h *History, k *contract) int {
 			return n
 		}
 	}
-	if c.learning {
+	if c.learning > 0 {
 		return math.MaxInt
 	}
 	return 1
@@ -86,7 +86,7 @@ func mode(counts map[int]int) int {
 
 // calibrate ends the learning when the first control cycle closes.
 func (b *Book) calibrate(n int) {
-	b.ctx.learning = false
+	b.ctx.learning = 0
 	type seen struct {
 		due, here int
 		appeared  time.Duration
@@ -154,13 +154,13 @@ func (c *Context) early(h *History, i int) bool {
 // unseen gives, while the first control cycle runs, the memories that a view is to be asked for again because it has
 // shown none of them yet and may still: also of a view that no verdict waits for, such as a cache.
 func (b *Book) unseen() map[string][]memory.ID {
-	if !b.ctx.learning {
+	if b.ctx.learning == 0 {
 		return nil
 	}
 	seen, ids := map[string]bool{}, map[string][]memory.ID{}
 	for id := range each(b.ids) {
 		h := b.live[id]
-		if h == nil || !h.acknowledged() || h.Forget != nil {
+		if h == nil || h.Memory.Cycle != b.ctx.learning || !h.acknowledged() || h.Forget != nil {
 			continue
 		}
 		for i := range h.terms.views {
@@ -193,9 +193,9 @@ func instead(v *View) string {
 	return "nothing of the user"
 }
 
-// Misconfigured gives the views that showed no memory at all in the first control cycle although some were
-// acknowledged, by name; none before that cycle is closed.
+// Misconfigured gives the views that showed no memory at all in the first control cycle of the latest run although some
+// were acknowledged, by name; none before that cycle is closed.
 func (b *Book) Misconfigured() []ViewTrouble { return slices.Clone(b.trouble) }
 
-// Calibrated gives what the first control cycle showed of the other views, by name; none before it is closed.
+// Calibrated gives what that cycle showed of the other views, by name; none before it is closed.
 func (b *Book) Calibrated() []Calibration { return slices.Clone(b.learned) }

@@ -23,7 +23,7 @@ type Context struct {
 	users    map[string]*user
 	jump     memory.Instant // the end of the latest clock gap
 	copies   map[shape]map[int]int
-	learning bool // the first control cycle is running: copies are being calibrated
+	learning int // the run's first control cycle while it is running, in which copies are calibrated; else 0
 	learned  bool
 }
 

@@ -84,7 +84,7 @@ func (b *Book) cycle(f fact.Cycle) {
 	case fact.PhaseTraffic:
 		b.ctx.giveUp(f.N, f.At)
 		if f.Control && !b.ctx.learned {
-			b.ctx.learning = true
+			b.ctx.learning = f.N
 		}
 	case fact.PhaseSettle, fact.PhaseJudge:
 		cy.settling = true

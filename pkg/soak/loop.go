@@ -82,7 +82,7 @@ type Loop struct {
 	cycles    int // run so far by this loop
 }
 
-// MisconfiguredError says that a view showed no memory at all in the first control cycle: it looks in the wrong place.
+// MisconfiguredError says that a view showed no memory at all in the run's first cycle, a control: it looks in the wrong place.
 type MisconfiguredError struct{ Views []oracle.ViewTrouble }
 
 func (e *MisconfiguredError) Error() string {
@@ -160,6 +160,7 @@ func (l *Loop) Start(ctx context.Context) error {
 func (l *Loop) cycle(ctx context.Context) error {
 	n := l.Ledger.NextCycle()
 	inj, control := l.Plan(n)
+	control = control || l.cycles == 0 // each run calibrates
 	c := fact.Cycle{Run: l.Run, N: n, Control: control}
 	phase := func(p fact.Phase, at memory.Instant) error {
 		c.Phase, c.At = p, at
@@ -409,7 +410,7 @@ func same(a, b memory.Verdict) bool {
 	return a.Kind == b.Kind && a.Class == b.Class && a.Fault == b.Fault && a.Service == b.Service && a.Recovered == b.Recovered && slices.Equal(a.Defects, b.Defects)
 }
 
-// calibrated stops the run after the first cycle when a view saw nothing at all.
+// calibrated stops the run after its first cycle when a view saw nothing at all.
 func (l *Loop) calibrated(control bool) error {
 	if !control || l.cycles > 0 {
 		return nil
