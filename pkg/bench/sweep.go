@@ -19,7 +19,7 @@ import (
 const (
 	sweepUsers = 2000
 	perUser    = 50
-	sweeps     = 5 // of each kind, in turns
+	sweeps     = 5 // of each kind, in turns, after one that warms the server up
 	// together is how many memories one Find is asked for. The daemon bounds it too.
 	together = 10_000
 )
@@ -72,7 +72,7 @@ func sweeping(name string, start func() (*servers.Server, error), k kept, users 
 			if a, err = timed(func() error { return find(ctx, v, ms) }); err != nil {
 				return nil, fmt.Errorf("sweeping %s: %w", name, err)
 			}
-			if i > 0 { // the first ones warm the server up
+			if i > 0 {
 				ours, raw = append(ours, a), append(raw, b)
 			}
 		}

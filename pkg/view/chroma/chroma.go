@@ -40,7 +40,7 @@ type Config struct {
 	// Query searches by meaning instead of listing what is there.
 	Query   bool
 	Timeout time.Duration // of one request; default 30s
-	Page    int           // records of one request; default 1,000, with their embeddings 200
+	Page    int           // records of one request; default 5,000, with their embeddings 200
 	Clock   memory.Clock
 }
 
@@ -79,7 +79,7 @@ func New(cfg Config) (*View, error) {
 		cfg.Timeout = 30 * time.Second
 	}
 	if cfg.Page < 2 { // one of each page but the first was read before
-		cfg.Page = 1000
+		cfg.Page = 5000 // each request costs as much as some hundred records
 		if cfg.Query { // embeddings are long
 			cfg.Page = 200
 		}
@@ -111,7 +111,7 @@ func (v *View) Close() error { return v.client.Close() }
 
 const (
 	// together is how many users one get asks for, and parallel how many such are on their way at once.
-	together = 64
+	together = 50
 	parallel = 2
 )
 
