@@ -241,6 +241,8 @@ func TestStack(t *testing.T) {
 				maybe: []string{"none of chroma"}}},
 		{"an answer before the write", soak{bugs: "ack-early", cycles: 7, over: faults("kill of app", "restart of app")},
 			said{kinds: []memory.Kind{memory.Lost}, by: []string{"kill of app"}, kept: []string{"restart of app"}}},
+		{"a page that reads the wrong field", soak{bugs: "ui-field", cycles: 2, over: faults("restart of app")},
+			said{kinds: []memory.Kind{memory.Hidden}, by: []string{"none of app"}, maybe: []string{"restart of app"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.over += quick

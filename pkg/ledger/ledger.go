@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,9 +35,10 @@ type Options struct {
 
 // Ledger is one open file. Its methods may be called by many goroutines.
 type Ledger struct {
-	path string
-	opts Options
-	lock io.Closer // nil: read only
+	path   string
+	copied string // what is read instead, where path is in an older format
+	opts   Options
+	lock   io.Closer // nil: read only
 
 	writer  *writer
 	queue   *queue
@@ -154,11 +157,12 @@ func syncFolder(path string) error {
 }
 
 // OpenReadOnly opens a ledger to read it: beside a running daemon, or a copy of one, also in a folder that may not be
-// written. It changes nothing and leaves nothing behind. Append returns an error.
+// written. It changes nothing and leaves nothing behind; of a ledger in an older format it reads a migrated copy, which
+// goes with Close. Append returns an error.
 func OpenReadOnly(ctx context.Context, path string) (*Ledger, error) {
 	l := &Ledger{path: path}
 	if err := l.readable(ctx); err != nil {
-		return nil, l.wrap("opening", err)
+		return nil, errors.Join(l.wrap("opening", err), l.Close())
 	}
 	return l, nil
 }
@@ -182,10 +186,27 @@ func (l *Ledger) readable(ctx context.Context) error {
 		case version == 0:
 			return refusal("it is empty — fix: give the path of an Amnesia ledger")
 		case version < newest:
-			return refusal("it was written by an older Amnesia — fix: open a copy of it once with `amnesia run`, which migrates it")
+			return l.migratedCopy(ctx, c, version)
 		}
 		return nil
 	})
+}
+
+// migratedCopy has the ledger read from a copy in the newest format.
+func (l *Ledger) migratedCopy(ctx context.Context, from *conn, version int64) error {
+	dir, err := os.MkdirTemp("", "amnesia-ledger-")
+	if err != nil {
+		return err
+	}
+	l.copied = filepath.Join(dir, "ledger.db")
+	if err := from.exec(ctx, fmt.Sprintf("VACUUM INTO '%s'", strings.ReplaceAll(l.copied, "'", "''"))); err != nil {
+		return err
+	}
+	c, err := connect(ctx, l.copied)
+	if err != nil {
+		return err
+	}
+	return errors.Join(migrate(ctx, c, version), c.Close())
 }
 
 func regular(path string) error {
@@ -197,19 +218,20 @@ func regular(path string) error {
 
 // reading lends a connection that reads.
 func (l *Ledger) reading(ctx context.Context, fn func(*conn) error) error {
+	path := cmp.Or(l.copied, l.path)
 	params := []string{"mode=ro", "_pragma=cell_size_check(1)"}
 	// Whoever has a ledger open has a -wal beside it. Without one the file is read as it stands, since SQLite would make a
 	// -wal of its own: it could not in a folder that may not be written, and would litter evidence elsewhere.
-	alone := l.lock == nil && !exists(l.path+"-wal")
+	alone := l.lock == nil && !exists(path+"-wal")
 	if alone {
 		params = append(params, "immutable=1")
 	}
-	c, err := connect(ctx, l.path, params...)
+	c, err := connect(ctx, path, params...)
 	if err != nil {
 		return err
 	}
 	err = errors.Join(fn(c), c.Close())
-	if alone && exists(l.path+"-wal") {
+	if alone && exists(path+"-wal") {
 		return refusal("a daemon opened it while it was being read — fix: read it again")
 	}
 	return err
@@ -263,6 +285,9 @@ func (l *Ledger) Stats() Stats {
 
 // Close makes what was appended before it durable, and lets go of the file.
 func (l *Ledger) Close() error {
+	if l.copied != "" {
+		return os.RemoveAll(filepath.Dir(l.copied))
+	}
 	if l.lock == nil {
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"amnesia/pkg/fact"
 	"amnesia/pkg/ledger"
 	"amnesia/pkg/memory"
@@ -47,7 +49,7 @@ func TestOpenRefuses(t *testing.T) {
 		{file("text", strings.Repeat("no database ", 100)), []string{"this file is none"}, []string{"this file is none"}},
 		{other, []string{"of something else"}, []string{"of something else"}},
 		{made("foreign.db", "application_id = 7"), []string{"of something else"}, []string{"of something else"}},
-		{made("newer.db", "user_version = 99"), []string{"newer Amnesia (format 99, this one knows 1)"}, []string{"newer Amnesia"}},
+		{made("newer.db", "user_version = 99"), []string{"newer Amnesia (format 99, this one knows 2)"}, []string{"newer Amnesia"}},
 		{dir, []string{"it is no regular file"}, []string{"it is no regular file"}},
 		{filepath.Join(dir, "none", "a.db"), []string{"give the path of a file in a folder that exists"}, []string{"no such file"}},
 		{filepath.Join(dir, "text", "a.db"), []string{"give the path of a file in a folder that exists"}, []string{"not a directory"}},
@@ -207,5 +209,47 @@ func TestViews(t *testing.T) {
 	if line, err := l.Rows(t.Context(), "SELECT count(DISTINCT seq), count(*) FROM timeline WHERE at LIKE '2023-11-14 22:13:20%'"); err != nil ||
 		!slices.Equal(line, []string{"[17 19]"}) {
 		t.Errorf("timeline has %v (%v)", line, err)
+	}
+}
+
+// A ledger in the format before this one is read as it is, and migrated when a daemon opens it.
+func TestOlderFormat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "it's old.db")
+	l := open(t, path, ledger.Options{})
+	sweep := fact.Sweep{ID: 1, Cycle: 1, View: "page", Complete: true, Read: memory.SetOf(1, 2), Observations: []memory.Observation{
+		{Memory: 1, View: "page", State: memory.Absent, Detail: "4 messages"}, {Memory: 2, View: "page", State: memory.Present, Copies: 1}}}
+	if err := l.Append(t.Context(), begun(1), begun(2), sweep); err != nil {
+		t.Fatal(err)
+	}
+	want := readAll(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ledger.Exec(t.Context(), path, "ALTER TABLE observation DROP COLUMN records; PRAGMA user_version = 1"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	ro, err := ledger.OpenReadOnly(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, readAll(t, ro)); diff != "" {
+		t.Errorf("what is read of it (-want +got):\n%s", diff)
+	}
+	if err := ro.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !slices.Equal(before, after) {
+		t.Errorf("reading changed it: %v", err)
+	}
+	if diff := cmp.Diff(want, readAll(t, open(t, path, ledger.Options{}))); diff != "" {
+		t.Errorf("migrated (-want +got):\n%s", diff)
 	}
 }

@@ -119,6 +119,7 @@ func looks() []memory.Observation {
 		func(o *memory.Observation) { o.Strangers = []string{"bob"} },
 		func(o *memory.Observation) { o.Strangers = []string{"bob,eve", ""} },
 		func(o *memory.Observation) { o.Detail = "odd" },
+		func(o *memory.Observation) { o.Records = 3 },
 		func(o *memory.Observation) { o.TTL = -1 },
 		func(o *memory.Observation) { o.TTL = 1_800_000 },
 		func(o *memory.Observation) { o.TTL = 1_700_000 },

@@ -312,6 +312,7 @@ func (rd *reader) sweep(r, parts *rows) fact.Fact {
 			Memory: memory.ID(parts.int(1)), View: f.View, State: memory.State(rd.name(parts, 3)),
 			Copies: int(parts.int(4)), Siblings: int(parts.int(5)), TTL: parts.int(6), Strangers: rd.list(parts, 7),
 			Rig: parts.int(8) != 0, Detail: parts.string(9), Began: rd.instant(parts, 10), Ended: rd.instant(parts, 13),
+			Records: int(parts.int(16)),
 		}
 		run := parts.int(2) - int64(o.Memory)
 		if run < 0 || run >= maxRun {

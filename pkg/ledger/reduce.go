@@ -15,6 +15,7 @@ type appearance struct {
 	rig              bool
 	ttl              int8 // its sign
 	detail           string
+	records          int
 }
 
 // cache knows how every memory that is still swept last looked in every view, so that a sweep can be reduced to what is
@@ -49,7 +50,7 @@ func newCache() *cache {
 
 // note takes an observation in and reports whether it says anything new (see the package comment).
 func (c *cache) note(o *memory.Observation) bool {
-	a := appearance{state: o.State, copies: o.Copies, siblings: o.Siblings, rig: o.Rig, detail: o.Detail}
+	a := appearance{state: o.State, copies: o.Copies, siblings: o.Siblings, rig: o.Rig, detail: o.Detail, records: o.Records}
 	switch {
 	case o.TTL > 0:
 		a.ttl = 1

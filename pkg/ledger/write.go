@@ -93,7 +93,7 @@ func newWriter(ctx context.Context, c *conn) (*writer, error) {
 		}
 	}
 	w.memory, w.settled, w.level = c.inserter("memory", 13), c.inserter("settled", 9), c.inserter("level", 9)
-	w.sweep, w.observation = c.inserter("sweep", 21), c.inserter("observation", 16)
+	w.sweep, w.observation = c.inserter("sweep", 21), c.inserter("observation", 17)
 	w.judged, w.generic = c.inserter("judged", 19), c.inserter("fact", 5)
 	var err error
 	if w.seq, err = lastSeq(ctx, c); err != nil {
@@ -226,7 +226,7 @@ func (w *writer) putSweep(ctx context.Context, seq int64, s *fact.Sweep, n *enco
 		}
 		args := []any{seq, int64(o.Memory), int64(o.Memory) + int64(run) - 1, n.id(string(o.State)), int64(o.Copies),
 			int64(o.Siblings), o.TTL, n.list(o.Strangers), flags(o.Rig), text(o.Detail),
-			o.Began.Mono, o.Began.Wall, n.id(o.Began.Boot), o.Ended.Mono, o.Ended.Wall, n.id(o.Ended.Boot)}
+			o.Began.Mono, o.Began.Wall, n.id(o.Began.Boot), o.Ended.Mono, o.Ended.Wall, n.id(o.Ended.Boot), int64(o.Records)}
 		if err := n.add(w.observation, args); err != nil {
 			return err
 		}
@@ -238,7 +238,7 @@ func (w *writer) putSweep(ctx context.Context, seq int64, s *fact.Sweep, n *enco
 // alike reports whether b, the n-th after a, differs from a in its memory alone, which is n further.
 func alike(a, b *memory.Observation, n int) bool {
 	return b.Memory == a.Memory+memory.ID(n) && b.State == a.State && b.Copies == a.Copies &&
-		b.Siblings == a.Siblings && b.TTL == a.TTL && b.Rig == a.Rig && b.Detail == a.Detail && b.Began == a.Began &&
+		b.Siblings == a.Siblings && b.TTL == a.TTL && b.Rig == a.Rig && b.Detail == a.Detail && b.Records == a.Records && b.Began == a.Began &&
 		b.Ended == a.Ended && slices.Equal(b.Strangers, a.Strangers)
 }
 

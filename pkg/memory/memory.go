@@ -109,6 +109,9 @@ type Observation struct {
 	TTL int64 `json:"ttl_ms,omitempty"`
 	// Siblings counts how many memories of the same user this read found in this view (for caches and torn lists).
 	Siblings int `json:"siblings,omitempty"`
+	// Records counts what the read went through of the user's, whatever it says, where the memory is absent and the view
+	// tells; else 0.
+	Records int `json:"records,omitempty"`
 	// Began and Ended bound the read.
 	Began Instant `json:"began"`
 	Ended Instant `json:"ended"`

@@ -277,6 +277,46 @@ func TestCalibrationWaitsForWhatMayComeYet(t *testing.T) {
 	}
 }
 
+// A page that shows as many messages as were told, none of them with what a store has, is a finding; one that shows fewer
+// looks in the wrong place, and so does every view where no store has anything.
+func TestBlankPageIsNoWrongSelector(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		records int
+		stored  memory.State
+		trouble string
+	}{
+		{"blank messages", 2, present, ""},
+		{"too few", 1, present, "page"},
+		{"none", 0, present, "page"},
+		{"stored nowhere", 2, absent, "db page"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newTape(store("db"), look("page"))
+			p.phase(1, true, fact.PhaseTraffic, 0.1)
+			p.tell(1, 1)
+			p.tell(2, 1)
+			p.phase(1, true, fact.PhaseSettle, 5)
+			for _, at := range []float64{13, 14} {
+				p.add(p.swept("db", at, obs(1, c.stored), obs(2, c.stored)))
+				page := p.swept("page", at, obs(1, absent), obs(2, absent))
+				for i := range page.Observations {
+					page.Observations[i].Records = c.records
+				}
+				p.add(page)
+			}
+			p.phase(1, true, fact.PhaseClosed, 15)
+			var got []string
+			for _, v := range p.book.Misconfigured() {
+				got = append(got, v.View)
+			}
+			if strings.Join(got, " ") != c.trouble {
+				t.Errorf("misconfigured: %v, want %q", got, c.trouble)
+			}
+		})
+	}
+}
+
 // Every run calibrates: what an earlier one saw says nothing of how this one is configured.
 func TestCalibrationOfEachRun(t *testing.T) {
 	p := newTape(store("db"))

@@ -25,7 +25,7 @@ type Calibration struct {
 }
 
 // ViewTrouble is a view that showed no memory at all in a run's first control cycle, although memories were acknowledged: it
-// looks in the wrong place.
+// looks in the wrong place. A user's view that shows as many records as there should be, none of them right, does not.
 type ViewTrouble struct {
 	View         string
 	Acknowledged int    // memories that it should have shown
@@ -89,12 +89,20 @@ func (b *Book) calibrate(n int) {
 	b.ctx.learning = 0
 	type seen struct {
 		due, here int
+		blank     int // memories for each of which the user sees as many records, and not it
 		appeared  time.Duration
 		instead   map[string]int
 		copies    map[int]int
 	}
 	views := map[string]*seen{}
 	var order []string
+	told := map[string]int{}
+	stored := false
+	for _, h := range b.live {
+		if h.Memory.Cycle == n && h.acknowledged() && h.Forget == nil {
+			told[h.Memory.User]++
+		}
+	}
 	for _, h := range b.live {
 		if h.Memory.Cycle != n || !h.acknowledged() || h.Forget != nil {
 			continue
@@ -111,8 +119,12 @@ func (b *Book) calibrate(n int) {
 				order = append(order, v.Name)
 			}
 			s.due++
+			if k := &h.terms.views[i]; k.User && v.raw.Records >= told[h.Memory.User] {
+				s.blank++
+			}
 			if !v.FirstHere.None() {
 				s.here++
+				stored = stored || !h.terms.views[i].User
 				s.copies[v.Copies]++
 				if b.ctx.comparable(h.Ack.Seen, v.FirstHere.Ended) {
 					s.appeared = max(s.appeared, v.FirstHere.Ended.Sub(h.Ack.Seen))
@@ -128,6 +140,11 @@ func (b *Book) calibrate(n int) {
 		s := views[name]
 		if s.here > 0 {
 			b.learned = append(b.learned, Calibration{View: name, Memories: s.here, Copies: mode(s.copies), Appeared: s.appeared})
+			continue
+		}
+		// Who finds as many records as the user was told of, and stores that have them, does not look in the wrong place:
+		// what the user is shown is the finding.
+		if stored && s.blank == s.due {
 			continue
 		}
 		what := ""

@@ -120,6 +120,7 @@ type Reading struct {
 	done  bool
 	err   error  // why it did not reach its end
 	note  string // what there is instead of what is absent
+	count int    // of the user's records
 }
 
 // Each reads for every user, at most parallel of them at once, and returns when all reads have ended or ctx has,
@@ -235,7 +236,7 @@ func (r *Reading) Restart() {
 	now := r.m.opt.Clock.Now()
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	r.began, r.note = now, ""
+	r.began, r.note, r.count = now, "", 0
 	for _, i := range r.items {
 		it := &r.m.items[i]
 		*it = item{reading: r, user: it.user}
@@ -259,6 +260,14 @@ func (r *Reading) Note(text string) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	r.note = text
+}
+
+// Count says how many records of the user's it went through, whatever they say: whoever finds as many as the user was
+// told of, and none of them right, is not looking in the wrong place.
+func (r *Reading) Count(n int) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.count = n
 }
 
 // Found counts its memories that have been found so far.
@@ -423,6 +432,6 @@ func (m *Matcher) observe(ctx context.Context, o *memory.Observation, i int, now
 		o.State, o.Detail = memory.Unreadable, err.Error()
 		o.Rig = ctx.Err() != nil || m.opt.Rig != nil && m.opt.Rig(err)
 	default:
-		o.State, o.Detail = memory.Absent, cmp.Or(note, it.reading.note)
+		o.State, o.Detail, o.Records = memory.Absent, cmp.Or(note, it.reading.note), it.reading.count
 	}
 }

@@ -98,6 +98,7 @@ func (v *View) read(ctx context.Context, r *view.Reading) error {
 			r.Echo(said.Text)
 		}
 	}
+	r.Count(own)
 	if own > 0 {
 		r.Note(fmt.Sprintf("%d messages of the user, without it", own))
 	}
