@@ -1,0 +1,145 @@
+package stranger
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// stay is one stretch in which a note was in a place: it came between from[0] and from[1], and went between to[0] and
+// to[1]. Zero times of to: it is there still. A zero from[1]: nobody said that it came.
+type stay struct{ from, to [2]time.Time }
+
+func (s stay) over() bool { return !s.to[1].IsZero() }
+
+// finding is what a look must come to.
+type finding int
+
+const (
+	away finding = iota
+	there
+	either // it came or went meanwhile
+)
+
+// look gives what a look from a to b must come to.
+func (s stay) look(a, b time.Time) finding {
+	switch {
+	case s.from[1].IsZero() || b.Before(s.from[0]) || s.over() && a.After(s.to[1]):
+		return away
+	case a.Before(s.from[1]) || s.over() && b.After(s.to[0]):
+		return either
+	}
+	return there
+}
+
+// telling is one note as the app saw it.
+type telling struct {
+	who, text string
+	said      bool
+	stays     map[string][]stay // by place, in their order
+}
+
+// look gives what a look at the place comes to.
+func (t *telling) look(place string, a, b time.Time) finding {
+	found := away
+	for _, s := range t.stays[place] {
+		if f := s.look(a, b); f == there {
+			return there
+		} else if f == either {
+			found = either
+		}
+	}
+	return found
+}
+
+// story is what a whole witness says, by ref.
+type story map[string]*telling
+
+// listen reads what the app's witness wrote; see app/witness.go.
+func listen(path string) (story, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s := story{}
+	var before, died time.Time // the last line, and that before the latest start
+	for n, line := range strings.Split(strings.TrimSuffix(string(content), "\n"), "\n") {
+		words := strings.Split(line, "\t")
+		ns, err := strconv.ParseInt(words[0], 10, 64)
+		if err == nil && len(words) > 1 {
+			err = s.hear(time.Unix(0, ns), died, words[1:])
+		}
+		if err != nil || len(words) < 2 {
+			return nil, fmt.Errorf("%s:%d: %q: %w", path, n+1, line, err)
+		}
+		if words[1] == "up" {
+			died = before
+		}
+		before = time.Unix(0, ns)
+	}
+	return s, nil
+}
+
+func (s story) hear(at, died time.Time, words []string) error {
+	switch words[0] {
+	case "up":
+		return nil
+	case "told":
+		text, err := strconv.Unquote(words[3])
+		s[words[1]] = &telling{who: words[2], text: text, stays: map[string][]stay{}}
+		return err
+	case "said":
+		s[words[1]].said = true
+		return nil
+	case "found":
+		s.found(words[1], strings.Fields(words[2]), at, died)
+		return nil
+	}
+	place, t := words[1], s[words[2]]
+	if words[0] == "put>" {
+		t.stays[place] = append(t.stays[place], stay{from: [2]time.Time{at, {}}})
+		return nil
+	}
+	if len(t.stays[place]) == 0 {
+		return fmt.Errorf("%s was never put there", words[2])
+	}
+	last := &t.stays[place][len(t.stays[place])-1]
+	switch words[0] {
+	case "put<":
+		last.from[1] = at
+	case "cut>":
+		last.to[0] = at
+	case "cut<":
+		last.to[1] = at
+	default:
+		return fmt.Errorf("what is %q", words[0])
+	}
+	return nil
+}
+
+// found settles what the end of the process before left open: what came and was not said to have come, and what went.
+func (s story) found(place string, refs []string, at, died time.Time) {
+	for ref, t := range s {
+		n := len(t.stays[place])
+		if n == 0 || t.stays[place][n-1].over() {
+			continue
+		}
+		last, here := &t.stays[place][n-1], slices.Contains(refs, ref)
+		switch {
+		case here && last.from[1].IsZero():
+			last.from[1] = at
+		case here:
+			last.to[0] = time.Time{} // it was to be taken away, and was not
+		case last.from[1].IsZero():
+			t.stays[place] = t.stays[place][:n-1]
+		default:
+			if last.to[0].IsZero() {
+				last.to[0] = died
+			}
+			last.to[1] = at
+		}
+	}
+}
