@@ -249,12 +249,12 @@ func (c *chronicle) right(k Case, w *witness, l *life, doubt seen) word {
 	}
 	slices.Sort(missing)
 	blank := slices.Contains(missing, "page")
-	nowhere := !slices.ContainsFunc(k.Homes, func(home string) bool { return !slices.Contains(stores, home) })
+	homeless := !slices.ContainsFunc(k.Homes, func(home string) bool { return !slices.Contains(stores, home) })
 	switch {
-	case nowhere && !blank:
+	case homeless && !blank:
 		v.kind = memory.Volatile
 		return v
-	case nowhere:
+	case homeless:
 		v.kind = memory.Lost
 	case len(stores) > 0:
 		v.kind = memory.Torn
