@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"text/template"
 	"time"
@@ -70,7 +71,7 @@ func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error
 	var lines []Line
 	fmt.Fprintf(out, "%s %s/%s, %d cores\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	for _, measure := range []func(context.Context, string, string) ([]Line, error){
-		cycle, appending,
+		cycle, inContainers, appending,
 		sweeping("Redis", servers.Redis, inRedis(), sweepUsers),
 		sweeping("PostgreSQL", servers.Postgres, inPostgres(), sweepUsers),
 		sweeping("Chroma", servers.Chroma, inChroma(), sweepUsers),
@@ -97,7 +98,7 @@ func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error
 }
 
 //go:embed bench.yaml
-var config string
+var processes string
 
 // cycle times cycles from firing to the last verdict on a healthy target, beside what kill, start and healthy of the
 // same application take alone, and takes the daemon's peak memory on the way.
@@ -106,45 +107,55 @@ func cycle(ctx context.Context, amnesia, dir string) ([]Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	vars := struct{ Self, Dir, Addr, Ledger string }{amnesia, filepath.Join(dir, "app"), addr, filepath.Join(dir, "cycle.db")}
-	if err := os.MkdirAll(vars.Dir, 0o750); err != nil {
+	app := filepath.Join(dir, "app")
+	if err := os.MkdirAll(app, 0o750); err != nil {
 		return nil, err
 	}
-	var yaml bytes.Buffer
-	if err := template.Must(template.New("bench.yaml").Delims("<<", ">>").Parse(config)).Execute(&yaml, vars); err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, "bench.yaml")
-	if err := os.WriteFile(path, yaml.Bytes(), 0o640); err != nil {
-		return nil, err
-	}
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, amnesia, "run", "-c", path, "--seed", "1", "--cycles", fmt.Sprint(cycles), "-o", "json")
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("running the daemon: %w\n%s", err, stderr.String())
-	}
-	var s report.Summary
-	if err := json.Unmarshal(stdout.Bytes(), &s); err != nil {
-		return nil, fmt.Errorf("reading the daemon's summary: %w", err)
-	}
-	if s.Outcome != fact.CycleClean || s.Injections() == 0 {
-		return nil, fmt.Errorf("the healthy target came out as %s after %d injections", s.Outcome, s.Injections())
-	}
-	ours, err := fromFiringToVerdict(ctx, vars.Ledger)
+	ours, state, err := soak(ctx, amnesia, filepath.Join(dir, "cycle"), processes, cycles, map[string]any{"Self": amnesia, "Dir": app, "Addr": addr})
 	if err != nil {
 		return nil, err
 	}
-	reference, err := killStartHealthy(ctx, vars.Self, vars.Dir, addr)
+	reference, err := killStartHealthy(ctx, amnesia, app, addr)
 	if err != nil {
 		return nil, err
 	}
 	lines := []Line{atMost("cycle, http driver, process engine", "ms", inMS(median(ours)), inMS(median(reference)), 1.5)}
-	if peak := peakMemory(cmd.ProcessState); peak > 0 {
+	if peak := peakMemory(state); peak > 0 {
 		mb := float64(peak) / (1 << 20)
 		lines = append(lines, Line{Name: "peak memory of the daemon", Unit: "MiB", Ours: mb, Goal: "< 64", Met: mb < 64})
 	}
 	return lines, nil
+}
+
+//go:embed script.yaml
+var script string
+
+// soak runs the daemon on a healthy target and gives how long each cycle with a fault took from firing to the last
+// verdict. Its files begin with path.
+func soak(ctx context.Context, amnesia, path, config string, n int, vars map[string]any, env ...string) ([]time.Duration, *os.ProcessState, error) {
+	vars["Ledger"], vars["Script"] = path+".db", strings.TrimRight(script, "\n")
+	var yaml bytes.Buffer
+	if err := template.Must(template.New("").Delims("<<", ">>").Parse(config)).Execute(&yaml, vars); err != nil {
+		return nil, nil, err
+	}
+	if err := os.WriteFile(path+".yaml", yaml.Bytes(), 0o640); err != nil {
+		return nil, nil, err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, amnesia, "run", "-c", path+".yaml", "--seed", "1", "--cycles", fmt.Sprint(n), "-o", "json")
+	cmd.Stdout, cmd.Stderr, cmd.Env = &stdout, &stderr, append(os.Environ(), env...)
+	if err := cmd.Run(); err != nil {
+		return nil, nil, fmt.Errorf("running the daemon: %w\n%s", err, stderr.String())
+	}
+	var s report.Summary
+	if err := json.Unmarshal(stdout.Bytes(), &s); err != nil {
+		return nil, nil, fmt.Errorf("reading the daemon's summary: %w", err)
+	}
+	if s.Outcome != fact.CycleClean || s.Injections() == 0 {
+		return nil, nil, fmt.Errorf("the healthy target came out as %s after %d injections", s.Outcome, s.Injections())
+	}
+	took, err := fromFiringToVerdict(ctx, path+".db")
+	return took, cmd.ProcessState, err
 }
 
 // fromFiringToVerdict reads the ledger of a run.
