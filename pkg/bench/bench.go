@@ -32,7 +32,8 @@ import (
 	"amnesia/pkg/view/viewtest/servers"
 )
 
-// Line is one measurement. Reference and Ratio are 0 where the goal is absolute.
+// Line is one measurement. Reference and Ratio are 0 where the goal is absolute, and all figures where NotMeasured says
+// why there are none.
 type Line struct {
 	Name      string  `json:"name"`
 	Unit      string  `json:"unit"`
@@ -41,18 +42,20 @@ type Line struct {
 	Ratio     float64 `json:"ratio,omitempty"`
 	Goal      string  `json:"goal"`
 	Met       bool    `json:"met"`
+
+	NotMeasured string `json:"not_measured,omitempty"`
 }
 
 // atMost is a line whose ratio to the reference has an upper bound.
 func atMost(name, unit string, ours, reference, goal float64) Line {
 	r := ours / reference
-	return Line{name, unit, ours, reference, r, fmt.Sprintf("<= %.2f x", goal), r <= goal}
+	return Line{Name: name, Unit: unit, Ours: ours, Reference: reference, Ratio: r, Goal: fmt.Sprintf("<= %.2f x", goal), Met: r <= goal}
 }
 
 // atLeast is a line whose ratio to the reference has a lower bound.
 func atLeast(name, unit string, ours, reference, goal float64) Line {
 	r := ours / reference
-	return Line{name, unit, ours, reference, r, fmt.Sprintf(">= %.2f x", goal), r >= goal}
+	return Line{Name: name, Unit: unit, Ours: ours, Reference: reference, Ratio: r, Goal: fmt.Sprintf(">= %.2f x", goal), Met: r >= goal}
 }
 
 const (
@@ -61,10 +64,8 @@ const (
 	appends = 20000
 )
 
-// unmeasured is a line of something that could not be had.
-func unmeasured(name, unit string, why error) Line {
-	return Line{Name: name, Unit: unit, Goal: "not measured: " + why.Error()}
-}
+// unmeasured is a line of something that could not be had here.
+func unmeasured(name string, why error) Line { return Line{Name: name, NotMeasured: why.Error()} }
 
 // Run measures everything with the binary amnesia and prints the table. Files go to dir.
 func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error) {
@@ -85,6 +86,9 @@ func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "what\tours\treference\t\tratio\tgoal\tmet\t")
 	for _, l := range lines {
+		if l.NotMeasured != "" {
+			continue
+		}
 		met, ratio, reference := "yes", "-", "-"
 		if !l.Met {
 			met = "NO"
@@ -94,7 +98,15 @@ func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error
 		}
 		fmt.Fprintf(t, "%s\t%.1f\t%s\t%s\t%s\t%s\t%s\t\n", l.Name, l.Ours, reference, l.Unit, ratio, l.Goal, met)
 	}
-	return lines, t.Flush()
+	if err := t.Flush(); err != nil {
+		return lines, err
+	}
+	for _, l := range lines {
+		if l.NotMeasured != "" {
+			fmt.Fprintf(out, "\nnot measured: %s: %s\n", l.Name, l.NotMeasured)
+		}
+	}
+	return lines, nil
 }
 
 //go:embed bench.yaml

@@ -36,7 +36,7 @@ const (
 // and takes it down.
 func inContainers(ctx context.Context, amnesia, dir string) (lines []Line, err error) {
 	unmeasurable := func(err error) ([]Line, error) {
-		return []Line{unmeasured(whatOverHTTP, "ms", err), unmeasured(whatWithBrowser, "ms", err)}, ctx.Err()
+		return []Line{unmeasured(whatOverHTTP, err), unmeasured(whatWithBrowser, err)}, ctx.Err()
 	}
 	if _, err := run(ctx, nil, filepath.Join(stack, "../engine/up")); err != nil {
 		return unmeasurable(fmt.Errorf("no Docker engine: %w", err))
@@ -84,7 +84,7 @@ func inContainers(ctx context.Context, amnesia, dir string) (lines []Line, err e
 		return nil, err
 	}
 	if _, err := run(ctx, nil, amnesia, "browser", "install"); err != nil {
-		return append(lines, unmeasured(whatWithBrowser, "ms", err)), nil
+		return append(lines, unmeasured(whatWithBrowser, err)), nil
 	}
 	return lines, measure(whatWithBrowser, "browser", browserCycles)
 }

@@ -19,9 +19,8 @@ import (
 const (
 	sweepUsers = 2000
 	perUser    = 50
+	peakHeapOf = ": peak heap, against a tenth"
 	sweeps     = 5 // of each kind, in turns, after one that warms the server up
-	// together is how many memories one Find is asked for. The daemon bounds it too.
-	together = 10_000
 )
 
 // kept is a store that holds the memories, and the two ways to read them.
@@ -39,7 +38,7 @@ func sweeping(name string, start func() (*servers.Server, error), k kept, users 
 	return func(ctx context.Context, _, _ string) (lines []Line, err error) {
 		s, err := start()
 		if errors.Is(err, servers.ErrMissing) {
-			return []Line{unmeasured(what, "s", err), unmeasured(what+", peak heap", "MiB", err)}, nil
+			return []Line{unmeasured(what, err), unmeasured(what+peakHeapOf, err)}, nil
 		}
 		if err != nil {
 			return nil, err
@@ -94,7 +93,7 @@ func sweeping(name string, start func() (*servers.Server, error), k kept, users 
 		reference := float64(len(ms)) / median(raw).Seconds()
 		return []Line{
 			atLeast(what, "1/s", speed, reference, goal),
-			atMost(what+": peak heap, against a tenth", "MiB", many, few, most),
+			atMost(what+peakHeapOf, "MiB", many, few, most),
 		}, nil
 	}
 }
@@ -119,7 +118,7 @@ func tell(users, each int) ([]memory.Memory, error) {
 
 // find sweeps as the daemon does, a bounded number of memories at a time. All of them must be there.
 func find(ctx context.Context, v view.View, ms []memory.Memory) error {
-	for some := range slices.Chunk(ms, together) {
+	for some := range slices.Chunk(ms, view.Batch) {
 		obs, err := v.Find(ctx, some)
 		if err != nil {
 			return err

@@ -24,8 +24,8 @@ func TestSweeping(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, l := range lines {
-				if strings.Contains(l.Goal, "not measured") && os.Getenv("CI") != "true" {
-					t.Skip(l.Goal)
+				if l.NotMeasured != "" && os.Getenv("CI") != "true" {
+					t.Skip(l.NotMeasured)
 				}
 				if strings.HasSuffix(l.Unit, "/s") && (l.Ours <= 0 || l.Reference <= 0) {
 					t.Errorf("%+v", l)

@@ -20,6 +20,10 @@ type View interface {
 	Close() error
 }
 
+// Batch is how many memories a sweep should ask of one Find, in the order of their users: what a Find costs beside its
+// reading no longer counts, and what it holds is a few megabytes, however many memories there are.
+const Batch = 10_000
+
 // Counter is a view that can count all its records cheaply.
 type Counter interface {
 	Count(ctx context.Context) (int, error)

@@ -79,9 +79,9 @@ func New(cfg Config) (*View, error) {
 		cfg.Timeout = 30 * time.Second
 	}
 	if cfg.Page < 2 { // one of each page but the first was read before
-		cfg.Page = 5000 // each request costs as much as some hundred records
-		if cfg.Query { // embeddings are long
-			cfg.Page = 200
+		cfg.Page = 5000 // a request costs as much as some hundred records
+		if cfg.Query {
+			cfg.Page = 200 // embeddings are long
 		}
 	}
 	v := &View{cfg: cfg, transport: &http.Transport{DialContext: (&net.Dialer{Timeout: cfg.Timeout}).DialContext, MaxIdleConnsPerHost: parallel}}

@@ -178,14 +178,23 @@ func (c *conn) text() ([]byte, error) {
 		if _, err := io.CopyN(&c.long, c.in, int64(n+end)); err != nil {
 			return nil, cut(err)
 		}
-		return c.long.Bytes()[:n], nil
+		return ended(c.long.Bytes())
 	}
 	text, err := c.in.Peek(n + end)
 	if err != nil {
 		return nil, cut(err)
 	}
 	c.looked = n + end
-	return text[:n], nil
+	return ended(text)
+}
+
+// ended takes off the end of a text.
+func ended(text []byte) ([]byte, error) {
+	text, ok := bytes.CutSuffix(text, []byte("\r\n"))
+	if !ok {
+		return nil, errGarbled
+	}
+	return text, nil
 }
 
 func cut(err error) error {
