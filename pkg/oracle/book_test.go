@@ -355,6 +355,31 @@ func TestCalibrationByPayload(t *testing.T) {
 	}
 }
 
+// What a fault takes of a control's memories does not make the control's rate, what is gone without any fault does.
+func TestControlRate(t *testing.T) {
+	for _, faulty := range []bool{true, false} {
+		p := newTape(store("db"))
+		p.phase(1, true, fact.PhaseTraffic, 0.1)
+		p.tell(1, 1)
+		p.read("db", present, 6)
+		p.phase(1, true, fact.PhaseClosed, 7)
+		p.cycle = 2
+		p.phase(2, !faulty, fact.PhaseTraffic, 8)
+		if faulty {
+			p.fault(1, "kill", "db", 9, 10)
+		}
+		p.read("db", absent, 30, 31)
+		p.phase(2, !faulty, fact.PhaseClosed, 32)
+		want := Rate{1, 1}
+		if faulty {
+			want.Lost = 0
+		}
+		if got := p.book.Totals(p.at(33)).Control; got != want {
+			t.Errorf("with a fault %v: %+v, want %+v", faulty, got, want)
+		}
+	}
+}
+
 func TestTotals(t *testing.T) {
 	p := newTape(stack()...)
 	p.phase(1, false, fact.PhaseTraffic, 0.1)

@@ -29,7 +29,8 @@ type Totals struct {
 	// Curve is how likely a memory is lost by a fault so long after its acknowledgement (oracle.md §6).
 	Curve []Bucket
 	// Control and Struck are the acknowledged memories and the losses among them, of memories told in cycles without
-	// and with a fault: the control rate beside every attribution.
+	// and with a fault: the control rate beside every attribution. What a later fault takes of a control's memories is in
+	// neither.
 	Control, Struck Rate
 }
 
@@ -138,7 +139,9 @@ func (t *tally) add(h *History, v *memory.Verdict, cy *cycle) {
 	}
 	t.losses[loss.Class]++
 	if counts(loss) {
-		rate.Lost++
+		if !cy.control || loss.Fault == memory.FaultNone { // else a later cycle's fault took it
+			rate.Lost++
+		}
 		t.lost[FaultKey{loss.Fault, loss.Service}]++
 		if loss.Exposure != nil {
 			t.exposures = append(t.exposures, *loss.Exposure)

@@ -47,6 +47,7 @@ func Summarize(b *oracle.Book, now memory.Instant) Summary {
 	for _, f := range t.Faults {
 		s.Faults = append(s.Faults, Fault{f.Kind, f.Service, f.Injected, f.Lost})
 	}
+	s.Rates = Rates{Rate(t.Control), Rate(t.Struck)}
 	if p50, ok := t.Median(); ok {
 		s.Exposure = Exposure{P50: inMS(p50), Max: inMS(t.Exposures[len(t.Exposures)-1])}
 	}

@@ -18,6 +18,7 @@ type Summary struct {
 	Defects         map[memory.Defect]int `json:"defects"`
 	Losses          map[memory.Class]int  `json:"losses"`
 	Faults          []Fault               `json:"faults"`
+	Rates           Rates                 `json:"rates"`
 	Exposure        Exposure              `json:"exposure_ms"`
 	DurationSeconds float64               `json:"duration_seconds"`
 	Ledger          string                `json:"ledger"`
@@ -54,6 +55,18 @@ type Fault struct {
 	Service  string `json:"service"`
 	Injected int    `json:"injected"`
 	Lost     int    `json:"lost"`
+}
+
+// Rates stand beside every attribution: what is lost in controls as well, no fault explains.
+type Rates struct {
+	Control Rate `json:"control"` // memories told in cycles without a fault, and lost without one
+	Struck  Rate `json:"struck"`  // memories told in cycles with a fault
+}
+
+// Rate is a share of the acknowledged memories.
+type Rate struct {
+	Acknowledged int `json:"acknowledged"`
+	Lost         int `json:"lost"`
 }
 
 // Exposure is acknowledgement → firing of the lost memories, in milliseconds; null when there were none.

@@ -138,6 +138,7 @@ func lossy() Summary {
 		Defects:         map[memory.Defect]int{memory.Resurfaced: 1},
 		Losses:          map[memory.Class]int{memory.Silent: 2, memory.Reported: 1},
 		Faults:          []Fault{{"kill", "app", 10, 2}, {"none", "app", 0, 1}, {"wipe", "cache", 3, 0}},
+		Rates:           Rates{Control: Rate{20, 1}, Struck: Rate{220, 2}},
 		Exposure:        Exposure{P50: ptr(4.125), Max: ptr(187.4)},
 		DurationSeconds: 21.44, Ledger: "amnesia.db",
 		Found: []memory.Verdict{

@@ -49,6 +49,9 @@ func (s Summary) write(w io.Writer, most int) error {
 	}
 	fmt.Fprintf(t, "  losses\t%s\n", counts(losses))
 	rows(t, "", besides(s))
+	if c := s.Rates.Control; c.Lost > 0 {
+		fmt.Fprintf(t, "  \tof %d told in controls %d were lost without any fault: faults are not the whole cause\n", c.Acknowledged, c.Lost)
+	}
 	fmt.Fprintf(t, "  defects\t%s\n", counts(defects))
 	if s.Exposure.P50 != nil {
 		fmt.Fprintf(t, "  exposure\tp50 %s, max %s from the acknowledgement to the fault\n", ms(*s.Exposure.P50), ms(*s.Exposure.Max))
