@@ -75,7 +75,7 @@ func sweeping(name string, start func() (*servers.Server, error), k kept, users 
 				ours, raw = append(ours, a), append(raw, b)
 			}
 		}
-		const most = 1.2
+		const most = 2 // two parts of a sweep may be in use at once; what grows with it would give 10
 		few, err := peakHeap(func() (err error) {
 			for i := 0; i < 10 && err == nil; i++ { // as often looked at as one of all
 				err = find(ctx, v, ms[:len(ms)/10])
