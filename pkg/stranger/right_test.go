@@ -2,6 +2,7 @@ package stranger
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,8 +32,8 @@ type known struct {
 
 // strike is one fault, from when it was let loose until all was well again.
 type strike struct {
-	plan        fact.Injection
-	fired, well memory.Instant
+	plan              fact.Injection
+	fired, done, well memory.Instant
 }
 
 func recall(entries []fact.Entry) *past {
@@ -78,7 +79,7 @@ func (p *past) step(f fact.Step) {
 	case fact.StepPlanned:
 		s.plan = *f.Plan
 	case fact.StepInjected:
-		s.fired = f.Fired
+		s.fired, s.done = f.Fired, f.At
 	case fact.StepRecovered, fact.StepReverted:
 		s.well = memory.Later(s.well, f.At)
 	case fact.StepFailed:
@@ -116,7 +117,7 @@ func (p *past) glances(c *Case, k *known, view string, doubt finding) (all []gla
 		}
 		g.found = must == there || must == either && state.Here()
 		for _, t := range k.tellers {
-			if t.look(c.place(view), g.began.Time(), g.ended.Time()) == there {
+			if c.lookFor(t, view, g.began, g.ended) == there {
 				g.copies++
 			}
 		}
@@ -125,22 +126,36 @@ func (p *past) glances(c *Case, k *known, view string, doubt finding) (all []gla
 	return all
 }
 
-// place is where a view looks: people see the feed.
-func (c *Case) place(view string) string {
+// in gives when a note was where a view looks. People see the feed, and what is not yet written to it.
+func (t *telling) in(view string) []stay {
 	if view == "page" {
-		return "feed"
+		return slices.Concat(t.stays["feed"], t.stays["hoard"])
 	}
-	return view
+	return t.stays[view]
 }
 
 // look gives what a look at the view must come to.
 func (c *Case) look(k *known, view string, a, b memory.Instant) finding {
 	found := away
 	for _, t := range k.tellers {
-		if view == "page" && c.Flaw == "field-mixup" && strings.Contains(t.text, "\n") {
-			continue // what comes in another field is not drawn
+		switch c.lookFor(t, view, a, b) {
+		case there:
+			return there
+		case either:
+			found = either
 		}
-		switch t.look(c.place(view), a.Time(), b.Time()) {
+	}
+	return found
+}
+
+// lookFor is look for one of its notes.
+func (c *Case) lookFor(t *telling, view string, a, b memory.Instant) finding {
+	if view == "page" && c.Flaw == "field-mixup" && strings.Contains(t.kept, "\n") {
+		return away // what comes in another field is not drawn
+	}
+	found := away
+	for _, s := range t.in(view) {
+		switch s.look(a.Time(), b.Time()) {
 		case there:
 			return there
 		case either:
@@ -182,13 +197,18 @@ func (p *past) right(c *Case, k *known, doubt finding) words {
 		w.kind = memory.Indeterminate
 		return w
 	}
-	twice, again := false, false
+	rewritten := slices.ContainsFunc(k.tellers, func(t *telling) bool { return strings.TrimSpace(t.kept) != strings.TrimSpace(t.text) })
+	altered, twice, again := false, false, false
 	for _, gs := range seen {
 		for _, g := range gs {
+			altered = altered || c.Match == "exact" && rewritten && g.found && !g.ended.Before(kept)
 			twice = twice || g.copies > 1 && g.ended.After(kept)
 			again = again || k.forget != nil && k.forget.Outcome == memory.Acknowledged && g.found &&
 				g.began.After(p.since(k.forget.At, g.began).Add(c.Settle))
 		}
+	}
+	if altered {
+		w.defects = append(w.defects, memory.AlteredText)
 	}
 	if twice {
 		w.defects = append(w.defects, memory.Duplicated)
@@ -204,7 +224,7 @@ func (p *past) right(c *Case, k *known, doubt finding) words {
 	missing := map[string]bool{}
 	late := false
 	for view, gs := range seen {
-		missing[view] = len(gs) == 0 || !gs[len(gs)-1].found
+		missing[view] = p.missed(c, k, view, gs, kept)
 		late = late || p.cameLate(c, gs, kept)
 	}
 	switch journal, feed, page := missing["journal"], missing["feed"], missing["page"]; {
@@ -222,9 +242,58 @@ func (p *past) right(c *Case, k *known, doubt finding) words {
 		w.kind = memory.Kept
 	}
 	if w.kind.Loss() {
-		w.class, w.fault, w.service = memory.Silent, p.cause(c, k, missing), "jotter"
+		w.fault, w.service = p.cause(k, missing), "jotter"
+		w.class = p.class(c, k, w.fault)
 	}
 	return w
+}
+
+// missed reports whether the view misses the memory in the end. Where newer notes may push it out, it must have been
+// proven to be missing before enough of them were told.
+func (p *past) missed(c *Case, k *known, view string, gs []glance, kept memory.Instant) bool {
+	if len(gs) == 0 || gs[len(gs)-1].found {
+		return len(gs) == 0
+	}
+	if view == "journal" || c.KeepLast == 0 {
+		return true
+	}
+	last := 0 // of the glances at the end that did not find it, the first
+	for i, g := range gs {
+		if g.found {
+			last = i + 1
+		}
+	}
+	return slices.ContainsFunc(gs[min(last+1, len(gs)):], func(g glance) bool {
+		return p.newer(k, g.ended) < c.KeepLast && g.began.After(p.since(kept, g.began).Add(c.Settle))
+	})
+}
+
+// newer counts the notes that the user had set out to make after it by then, but for those that were refused.
+func (p *past) newer(k *known, by memory.Instant) (n int) {
+	for _, o := range p.of {
+		if o.memory.User == k.memory.User && o.begun.After(k.begun) && o.begun.Before(by) && o.settled.Outcome != memory.Rejected {
+			n++
+		}
+	}
+	return n
+}
+
+// class says how a loss by the fault came to light. The windows of the cases hold all that a fault can take; only what was
+// acknowledged after it had struck is in none.
+func (p *past) class(c *Case, k *known, fault string) memory.Class {
+	var known memory.Instant // the user did not know before that it is kept
+	if n := len(k.settled.Levels); n > 0 {
+		known = k.settled.Levels[n-1].NotSeen
+	}
+	switch {
+	case c.MayLose != "" && fault == c.MayLose && slices.ContainsFunc(slices.Collect(maps.Values(p.strikes)), func(s *strike) bool {
+		return s.plan.Kind == fault && s.well.After(k.begun) && s.plan.Cycle == k.memory.Cycle && !known.After(s.done)
+	}):
+		return memory.Permitted
+	case slices.ContainsFunc(k.tellers, func(t *telling) bool { return t.sorry.After(known.Time()) }):
+		return memory.Reported
+	}
+	return memory.Silent
 }
 
 // cameLate reports whether the memory was missed at first and came in good time.
@@ -264,7 +333,7 @@ func (p *past) othersSaw(c *Case, k *known) bool {
 
 // cause names the fault of the cycle in which the memory went from a place that misses it, or in which it was told, where
 // it never came to one. A fault that was over before the memory was told caused nothing.
-func (p *past) cause(c *Case, k *known, missing map[string]bool) string {
+func (p *past) cause(k *known, missing map[string]bool) string {
 	cause := map[string]bool{}
 	for view := range missing {
 		if !missing[view] {
@@ -272,7 +341,7 @@ func (p *past) cause(c *Case, k *known, missing map[string]bool) string {
 		}
 		cycle := k.memory.Cycle
 		for _, t := range k.tellers {
-			if stays := t.stays[c.place(view)]; len(stays) > 0 && stays[len(stays)-1].over() {
+			if stays := t.in(view); len(stays) > 0 && stays[len(stays)-1].over() {
 				cycle = p.cycleAt(stays[len(stays)-1].to[1])
 			}
 		}
@@ -331,9 +400,9 @@ func (w words) String() string {
 	return text
 }
 
-// has reports whether it holds the verdict or the defect.
+// has reports whether it holds the verdict, the class or the defect.
 func (w words) has(word string) bool {
-	return string(w.kind) == word || slices.Contains(w.defects, memory.Defect(word))
+	return string(w.kind) == word || string(w.class) == word || slices.Contains(w.defects, memory.Defect(word))
 }
 
 // alarm reports whether somebody is to hear of it.

@@ -45,9 +45,11 @@ type Case struct {
 	Faults          []string // lines of the configuration; without any every cycle is a control
 	Forget          float64
 	Lag, Settle     time.Duration
+	Feed, KeepLast  int    // how many notes of a person the feed keeps, and shall keep; 0: all
+	MayLose         string // a kind of fault that excuses losses
 	Users, Memories int
 	Cycles          int
-	Shows           string // the verdict or defect for which the case counts
+	Shows           string // the verdict, class or defect for which the case counts
 	All             bool   // every memory shows it
 }
 
@@ -81,16 +83,20 @@ func cases() []Case {
 		{Name: "stutter", Flaw: "stutter", Faults: []string{longer}, Shows: "duplicated"},
 		{Name: "overwrite, by the gist", Flaw: "overwrite", Style: "gist", Shows: "lost"},
 
+		{Name: "gist that nobody knows of", Style: "gist", Match: "exact", Faults: []string{kill}, Shows: "altered"},
+		{Name: "short feed", Feed: 8, KeepLast: 8, Faults: []string{kill, recreate}, Shows: "kept"},
+		{Name: "too short a feed", Feed: 5, KeepLast: 8, Faults: []string{kill}, Shows: "torn"},
+		{Name: "hoarding", Flaw: "hoarding", Cycles: 1, Shows: "volatile"},
+		{Name: "sorry", Flaw: "sorry", Faults: []string{kill}, Lag: 300 * time.Millisecond, Settle: 2500 * time.Millisecond, Shows: "reported"},
+		{Name: "hasty, and excused", Flaw: "hasty", MayLose: "kill", Faults: []string{kill, restart}, Lag: 900 * time.Millisecond, Settle: 2500 * time.Millisecond, Shows: "permitted"},
+
 		{Name: "healthy, in a browser", Driver: "browser", Style: "gist", Faults: []string{kill}, Shows: "kept"},
 		{Name: "field mix-up, in a browser", Driver: "browser", Flaw: "field-mixup", Faults: []string{kill}, Shows: "hidden"},
 		{Name: "feed in memory, in a browser", Driver: "browser", Flaw: "feed-in-memory", Faults: []string{restart}, Shows: "torn"},
 	}
 	for i := range list {
 		c := &list[i]
-		c.Style, c.Driver, c.Match = cmp.Or(c.Style, "verbatim"), cmp.Or(c.Driver, "http"), "exact"
-		if c.Style == "gist" {
-			c.Match = "token"
-		}
+		c.Style, c.Driver, c.Match = cmp.Or(c.Style, "verbatim"), cmp.Or(c.Driver, "http"), cmp.Or(c.Match, map[string]string{"gist": "token"}[c.Style], "exact")
 		c.Lag, c.Settle = cmp.Or(c.Lag, 200*time.Millisecond), cmp.Or(c.Settle, 700*time.Millisecond)
 		c.Cycles, c.Users, c.Memories = cmp.Or(c.Cycles, max(len(c.Faults)+2, 4)), 3, 5
 		if c.Driver == "browser" { // with more than a page of six for each user all the same

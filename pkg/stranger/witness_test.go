@@ -1,6 +1,7 @@
 package stranger
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -37,22 +38,10 @@ func (s stay) look(a, b time.Time) finding {
 
 // telling is one note as the app saw it.
 type telling struct {
-	who, text string
-	said      bool
-	stays     map[string][]stay // by place, in their order
-}
-
-// look gives what a look at the place comes to.
-func (t *telling) look(place string, a, b time.Time) finding {
-	found := away
-	for _, s := range t.stays[place] {
-		if f := s.look(a, b); f == there {
-			return there
-		} else if f == either {
-			found = either
-		}
-	}
-	return found
+	text, kept string // what it was told, and what of that it keeps
+	said       bool
+	sorry      time.Time         // its log said that it is lost; zero: it did not
+	stays      map[string][]stay // by place, in their order
 }
 
 // story is what a whole witness says, by ref.
@@ -89,10 +78,14 @@ func (s story) hear(at, died time.Time, words []string) error {
 		return nil
 	case "told":
 		text, err := strconv.Unquote(words[3])
-		s[words[1]] = &telling{who: words[2], text: text, stays: map[string][]stay{}}
-		return err
+		kept, kerr := strconv.Unquote(words[4])
+		s[words[1]] = &telling{text: text, kept: kept, stays: map[string][]stay{}}
+		return errors.Join(err, kerr)
 	case "said":
 		s[words[1]].said = true
+		return nil
+	case "sorry":
+		s[words[1]].sorry = at
 		return nil
 	case "found":
 		s.found(words[1], strings.Fields(words[2]), at, died)

@@ -30,17 +30,20 @@ type entry struct {
 // book keeps notes in their two places.
 type book struct {
 	journal, cache string // file and folder
+	size           int    // of each person's feed; 0: no end
 	flaws          map[string]bool
 	lag            time.Duration
 	witness        *witness
 
-	mu   sync.Mutex
-	feed map[string][]note // by person, rising
-	last int64             // the number of the latest ref
+	mu    sync.Mutex
+	feed  map[string][]note // by person, rising
+	hoard map[string][]note // by person: to be written yet
+	last  int64             // the number of the latest ref
 }
 
-func openBook(home, cache string, flaws map[string]bool, lag time.Duration, w *witness) (*book, error) {
-	b := &book{journal: filepath.Join(home, "journal.ndjson"), cache: cache, flaws: flaws, lag: lag, witness: w, feed: map[string][]note{}}
+func openBook(home, cache string, size int, flaws map[string]bool, lag time.Duration, w *witness) (*book, error) {
+	b := &book{journal: filepath.Join(home, "journal.ndjson"), cache: cache, size: size, flaws: flaws, lag: lag, witness: w,
+		feed: map[string][]note{}, hoard: map[string][]note{}}
 	if flaws[journalInCache] {
 		b.journal = filepath.Join(cache, "journal.ndjson")
 	}
@@ -65,6 +68,7 @@ func openBook(home, cache string, flaws map[string]bool, lag time.Duration, w *w
 		shown = append(shown, ns...)
 	}
 	w.write("found", "feed", refs(shown))
+	w.write("found", "hoard", "")
 	if flaws[feedInMemory] || flaws[feedNotRebuilt] {
 		return b, nil
 	}
@@ -84,8 +88,11 @@ func refs(ns []note) string {
 
 // rebuild makes the feed what the journal says.
 func (b *book) rebuild(kept []note) error {
-	right := map[string]bool{}
-	for _, n := range kept {
+	right, newer := map[string]bool{}, map[string]int{}
+	for _, n := range slices.Backward(kept) {
+		if newer[n.Who]++; b.size > 0 && newer[n.Who] > b.size {
+			continue
+		}
 		right[n.Ref] = true
 		if !slices.ContainsFunc(b.feed[n.Who], func(f note) bool { return f.Ref == n.Ref }) {
 			if err := b.show(n); err != nil {
@@ -199,6 +206,9 @@ func (b *book) show(n note) error {
 		return err
 	}
 	b.witness.write("put<", "feed", n.Ref)
+	if ns = b.feed[n.Who]; b.size > 0 && len(ns) > b.size {
+		return b.hide(ns[0])
+	}
 	return nil
 }
 
@@ -233,6 +243,9 @@ func (b *book) keep(n note) error {
 			}
 		}
 	}
+	if b.flaws[hoarding] {
+		return b.hoardUp(n)
+	}
 	began := time.Now()
 	if err := b.write(n); err != nil || !b.flaws[stutter] {
 		return err
@@ -243,8 +256,25 @@ func (b *book) keep(n note) error {
 	}
 	again := n
 	again.Ref = b.newRef()
-	b.witness.write("told", again.Ref, again.Who, quote(again.Text))
+	b.witness.told(again, again.Text)
 	return b.write(again)
+}
+
+// hoardUp writes what a person has noted once it is worth it.
+func (b *book) hoardUp(n note) error {
+	b.witness.write("put>", "hoard", n.Ref)
+	b.hoard[n.Who] = append(b.hoard[n.Who], n)
+	b.witness.write("put<", "hoard", n.Ref)
+	if len(b.hoard[n.Who]) < 3 {
+		return nil
+	}
+	for _, n := range b.hoard[n.Who] {
+		if err := b.write(n); err != nil {
+			return err
+		}
+	}
+	delete(b.hoard, n.Who)
+	return nil
 }
 
 // write puts it into the journal, then into the feed.
@@ -294,7 +324,7 @@ func (b *book) shown(who string) []note {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.flaws[openDoor] {
-		return slices.Clone(b.feed[who])
+		return slices.Concat(b.feed[who], b.hoard[who])
 	}
 	var all []note
 	for _, ns := range b.feed {

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -99,10 +100,11 @@ func (d *desk) take(w http.ResponseWriter, r *http.Request, who string) {
 	d.book.mu.Lock()
 	n.Ref = d.book.newRef()
 	d.book.mu.Unlock()
-	d.book.witness.write("told", n.Ref, who, quote(in.Text))
+	d.book.witness.told(n, in.Text)
 	done := make(chan struct{})
 	d.mu.Lock()
 	d.kept[n.Ref] = done
+	third := len(d.kept)%3 == 0
 	d.mu.Unlock()
 	keep := func() {
 		if err := d.book.keep(n); err != nil {
@@ -113,10 +115,17 @@ func (d *desk) take(w http.ResponseWriter, r *http.Request, who string) {
 		d.book.witness.write("said", n.Ref)
 		close(done)
 	}
-	if d.book.flaws[hasty] {
+	switch {
+	case d.book.flaws[hasty]:
 		said()
 		time.AfterFunc(d.book.lag, keep)
-	} else {
+	case d.book.flaws[sorry] && third:
+		said()
+		time.AfterFunc(d.book.lag, func() {
+			d.book.witness.write("sorry", n.Ref)
+			slog.Error("there is no room for a note", "ref", n.Ref, "text", n.Text)
+		})
+	default:
 		go func() {
 			keep()
 			said()

@@ -33,5 +33,3 @@ func (b *book) newRef() string {
 	b.last = max(b.last+1, time.Now().UnixNano())
 	return "n" + strconv.FormatInt(b.last, 36)
 }
-
-func quote(s string) string { return strconv.Quote(s) }

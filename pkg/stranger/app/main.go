@@ -16,6 +16,7 @@
 //	JOTTER_OPERATOR  the operator's secret
 //	JOTTER_STYLE     verbatim (default), or gist: only the clause with the code or number in it is kept
 //	JOTTER_LAG       how late is late, for the flaws that are late
+//	JOTTER_FEED      how many notes of a person the feed keeps, the newest; 0: all
 //	JOTTER_FLAWS     names with commas between, see flaws
 package main
 
@@ -25,6 +26,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -41,6 +43,8 @@ const (
 	stutter        = "stutter"          // a write that took long is done again, as a new note
 	overwrite      = "overwrite"        // a note on what looks like the same matter replaces the older one
 	lazyFeed       = "lazy-feed"        // the feed comes late, which is no flaw to somebody with patience
+	hoarding       = "hoarding"         // a person's notes are written only when there are three of them; people see them at once
+	sorry          = "sorry"            // of each third note it turns out only later that it cannot be kept, and the log says so
 )
 
 func main() {
@@ -56,7 +60,7 @@ func run(getenv func(string) string) error {
 		return fmt.Errorf("JOTTER_LAG: %w — fix: a duration such as 500ms", err)
 	}
 	flaws := map[string]bool{}
-	known := []string{hasty, feedInMemory, feedNotRebuilt, journalInCache, fieldMixup, openDoor, undead, stutter, overwrite, lazyFeed}
+	known := []string{hasty, feedInMemory, feedNotRebuilt, journalInCache, fieldMixup, openDoor, undead, stutter, overwrite, lazyFeed, hoarding, sorry}
 	for name := range strings.SplitSeq(getenv("JOTTER_FLAWS"), ",") {
 		if name != "" && !slices.Contains(known, name) {
 			return fmt.Errorf("JOTTER_FLAWS: there is no %q — fix: some of %s", name, strings.Join(known, ", "))
@@ -67,7 +71,11 @@ func run(getenv func(string) string) error {
 	if err != nil {
 		return err
 	}
-	b, err := openBook(getenv("JOTTER_HOME"), getenv("JOTTER_CACHE"), flaws, lag, w)
+	size, err := strconv.Atoi(getenv("JOTTER_FEED"))
+	if err != nil {
+		return fmt.Errorf("JOTTER_FEED: %w — fix: a number", err)
+	}
+	b, err := openBook(getenv("JOTTER_HOME"), getenv("JOTTER_CACHE"), size, flaws, lag, w)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -12,8 +13,9 @@ import (
 //
 //	time  up                      the app has started
 //	time  found  PLACE  REFS      what it found there
-//	time  told   REF    WHO TEXT  a note came in; one that is written twice comes twice
+//	time  told   REF    WHO TEXT KEPT  a note came in, and what of it is to be kept; one that is written twice comes twice
 //	time  said   REF              from here on people may hear that it is kept
+//	time  sorry  REF              the log says that it is not
 //	time  put>   PLACE  REF       it sets out to put the note there
 //	time  put<   PLACE  REF       it is there
 //	time  cut>   PLACE  REF       it sets out to take it away
@@ -39,4 +41,9 @@ func (w *witness) write(words ...string) {
 	if _, err := fmt.Fprintf(w.file, "%d\t%s\n", time.Now().UnixNano(), strings.Join(words, "\t")); err != nil {
 		panic(err) // without its witness it is of no use
 	}
+}
+
+// told writes down a note that came in as text.
+func (w *witness) told(n note, text string) {
+	w.write("told", n.Ref, n.Who, strconv.Quote(text), strconv.Quote(n.Text))
 }
