@@ -1,8 +1,10 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -12,9 +14,6 @@ import (
 	"amnesia/pkg/session"
 	"amnesia/pkg/view"
 )
-
-// batch bounds how many memories one read is asked for, and with it the daemon's memory.
-const batch = 4096
 
 // Look is a view with what it promises.
 type Look struct {
@@ -39,7 +38,7 @@ func (l *Loop) sweep(ctx context.Context, cycle int, last bool, ready func() err
 			return !slices.Contains(m.Views, look.Contract.View)
 		})
 		n := 0
-		for part := range slices.Chunk(ms, batch) {
+		for part := range parts(ms, view.Batch) {
 			if n == len(rounds) {
 				rounds = append(rounds, nil)
 			}
@@ -53,6 +52,31 @@ func (l *Loop) sweep(ctx context.Context, cycle int, last bool, ready func() err
 		}
 	}
 	return nil
+}
+
+// parts cuts memories into parts for one read each, of at most so many unless one user has more: what a view holds of a
+// user is read once, and all of the user's memories are looked for in it (memory.Observation.Siblings).
+func parts(ms []memory.Memory, most int) iter.Seq[[]memory.Memory] {
+	slices.SortStableFunc(ms, func(a, b memory.Memory) int { return cmp.Compare(a.User, b.User) })
+	return func(yield func([]memory.Memory) bool) {
+		for len(ms) > 0 {
+			n := 0
+			for n < len(ms) {
+				end := n + 1
+				for end < len(ms) && ms[end].User == ms[n].User {
+					end++
+				}
+				if n > 0 && end > most {
+					break
+				}
+				n = end
+			}
+			if !yield(ms[:n:n]) {
+				return
+			}
+			ms = ms[n:]
+		}
+	}
 }
 
 // reading is one read of one view.
@@ -108,6 +132,7 @@ func (l *Loop) swept(cycle int, r *reading, before, after *fact.Health) fact.Swe
 		s.Error = r.err.Error()
 		s.Observations = unreadable(r.ms, s, session.IsRig(r.err))
 	}
+	slices.SortFunc(s.Observations, func(a, b memory.Observation) int { return cmp.Compare(a.Memory, b.Memory) })
 	ids := make([]memory.ID, len(r.ms))
 	for i := range r.ms {
 		ids[i] = r.ms[i].ID

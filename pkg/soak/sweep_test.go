@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -115,6 +116,34 @@ func sweeping(e *engine, views ...blind) (*Loop, *books) {
 		l.Looks = append(l.Looks, Look{View: v, Timeout: time.Minute, Contract: memory.Contract{View: fmt.Sprint("v", i), Service: "app"}})
 	}
 	return l, b
+}
+
+// A user's memories are looked for together, in as few reads as can be.
+func TestPartsEndWithAUser(t *testing.T) {
+	ms := func(users string) (ms []memory.Memory) {
+		for i, u := range users {
+			ms = append(ms, memory.Memory{ID: memory.ID(i), User: string(u)})
+		}
+		return ms
+	}
+	for users, want := range map[string]string{
+		"": "", "a": "a", "abab": "aabb", "abcabc": "aabb cc", "aaaaaa": "aaaaaa", "aaaaaab": "aaaaaa b", "abbbbbb": "a bbbbbb", "abbbccc": "abbb ccc",
+	} {
+		var got []string
+		for part := range parts(ms(users), 4) {
+			s := ""
+			for i, m := range part {
+				s += m.User
+				if i > 0 && m.User == part[i-1].User && m.ID < part[i-1].ID {
+					t.Errorf("%s: out of order", users)
+				}
+			}
+			got = append(got, s)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", users, got, want)
+		}
+	}
 }
 
 var (
