@@ -58,10 +58,6 @@ func recall(entries []fact.Entry) *past {
 			}
 		case fact.Death:
 			p.trouble = fmt.Errorf("%s died by other hands: %s %s", f.Service, f.Cause, f.Detail)
-		case fact.Session:
-			if f.Outcome == "rig_error" {
-				p.trouble = fmt.Errorf("a session of %s failed by our fault: %s", f.User, f.Detail)
-			}
 		case fact.Step:
 			p.step(f)
 		}
@@ -216,6 +212,7 @@ func (p *past) right(c *Case, k *known, doubt finding) words {
 	if again {
 		w.defects = append(w.defects, memory.Resurfaced)
 	}
+	slices.Sort(w.defects)
 	if k.forget != nil {
 		w.kind = memory.Released
 		return w
@@ -257,7 +254,7 @@ func (p *past) missed(c *Case, k *known, view string, gs []glance, kept memory.I
 	if view == "journal" || c.KeepLast == 0 {
 		return true
 	}
-	last := 0 // of the glances at the end that did not find it, the first
+	last := 0 // the first of the glances at the end that did not find it
 	for i, g := range gs {
 		if g.found {
 			last = i + 1

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -134,5 +136,54 @@ func (s story) found(place string, refs []string, at, died time.Time) {
 			}
 			last.to[1] = at
 		}
+	}
+}
+
+// TestListen holds the reading of a witness to short stories, in which each line comes a second after the one before.
+func TestListen(t *testing.T) {
+	second := func(n int) time.Time { return time.Unix(int64(n), 0) }
+	const told = "told a pat \"x\" \"x\""
+	for _, c := range []struct {
+		name  string
+		lines []string
+		looks string // at the odd half seconds, from 0.5 on: + there, - away, ? either
+	}{
+		{"it came", []string{"up", told, "put> feed a", "put< feed a"}, "---?+"},
+		{"it went", []string{told, "put> feed a", "put< feed a", "cut> feed a", "cut< feed a"}, "--?+?-"},
+		{"it came again", []string{told, "put> feed a", "put< feed a", "cut> feed a", "cut< feed a", "put> feed a", "put< feed a"}, "--?+?-?+"},
+		{"the process ended when it was to come, and it had", []string{told, "put> feed a", "up", "found feed a"}, "--??+"},
+		{"the process ended when it was to come, and it had not", []string{told, "put> feed a", "up", "found feed "}, "-----"},
+		{"the process ended when it was to go, and it had", []string{told, "put> feed a", "put< feed a", "cut> feed a", "up", "found feed "}, "--?+??-"},
+		{"the process ended when it was to go, and it had not", []string{told, "put> feed a", "put< feed a", "cut> feed a", "up", "found feed a"}, "--?++++"},
+		{"it went with the process", []string{told, "put> feed a", "put< feed a", "said a", "up", "found feed "}, "--?+??-"},
+		{"it is elsewhere", []string{told, "put> journal a", "put< journal a", "up", "found feed ", "found journal a"}, "-------"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b strings.Builder
+			for n, line := range c.lines {
+				fmt.Fprintf(&b, "%d\t%s\n", second(n+1).UnixNano(), strings.ReplaceAll(line, " ", "\t"))
+			}
+			file := filepath.Join(t.TempDir(), "witness.tsv")
+			if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := listen(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := ""
+			for n := range len(c.looks) {
+				at, most := second(n).Add(time.Second/2), away
+				for _, stay := range s["a"].stays["feed"] {
+					if f := stay.look(at, at); f == there || f == either && most == away {
+						most = f
+					}
+				}
+				found += string("-+?"[most])
+			}
+			if found != c.looks {
+				t.Errorf("looks find %s, want %s", found, c.looks)
+			}
+		})
 	}
 }
