@@ -36,23 +36,24 @@ type PlanConfig struct {
 	Points   map[string]int // how many of each point a cycle is expected to pass
 }
 
-// Prior is what the search for crash points has learned: the exposures (acknowledgement to firing) at which a memory
-// was lost. Plain data; the same prior gives the same plan.
+// Prior is what the search for crash points has learned. Plain data; the same prior gives the same plan.
 type Prior struct {
-	Lost []Exposure `json:"lost,omitempty"`
+	Edges []Edge `json:"edges,omitempty"` // one for each fault that lost something
 }
 
-// Exposure is one such loss, by the fault that caused it.
-type Exposure struct {
+// Edge is where the window of a fault ends: Lost is the longest time from acknowledgement to firing with which a memory
+// was lost, Kept the shortest one above it that was survived (0: none was).
+type Edge struct {
 	Kind    string        `json:"kind"`
-	Service string        `json:"service"`
-	After   time.Duration `json:"after"`
+	Service string        `json:"service"` // not for crash_all
+	Lost    time.Duration `json:"lost_ns"`
+	Kept    time.Duration `json:"kept_ns,omitempty"`
 }
 
 const (
 	block        = 10  // one cycle in each block is a control
 	atZero       = 0.1 // the share of delays that are exactly 0
-	nearLost     = 0.5 // the share of delays drawn near a known loss, where there is one
+	nearEdge     = 0.5 // the share of delays drawn near the edge of a window, where one is known
 	leastDelay   = time.Millisecond
 	defaultDelay = 2 * time.Second
 )
@@ -74,8 +75,8 @@ func draw(seed, stream uint64, n int) *rand.Rand {
 // The first cycle is a control, and so is one drawn from each further ten. Of the others, the first ones take every
 // rule once, in a drawn order; after that the rules come by weight, out of a deck that is shuffled anew when it is used
 // up, so that no rule stays away for long. A delay after a point is 0 in one case of ten, and else log-uniform from 1 ms:
-// a uniform one almost never hits a window of 100 ms. Half of the delays fall near the exposure of a known loss, if
-// prior holds one of this fault.
+// a uniform one almost never hits a window of 100 ms. Once prior holds the edge of this fault's window, half of the delays
+// fall about it, where the next memory says most.
 func Plan(seed uint64, cfg PlanConfig, cycle int, prior Prior) (Injection, bool) {
 	if len(cfg.Rules) == 0 || cycle < 1 || isControl(seed, cycle) {
 		return Injection{}, false
@@ -124,17 +125,20 @@ func delay(rng *rand.Rand, r Rule, prior Prior) time.Duration {
 	}
 	bounds.Min = max(bounds.Min, leastDelay)
 	bounds.Max = max(bounds.Max, bounds.Min)
-	var lost []time.Duration
-	for _, e := range prior.Lost {
-		if e.Kind == r.Kind && e.Service == r.Service {
-			lost = append(lost, e.After)
+	for _, e := range prior.Edges {
+		if e.Kind == r.Kind && (r.Kind == CrashAll || e.Service == r.Service) && rng.Float64() < nearEdge {
+			return min(max(logUniform(rng, e.about()), bounds.Min), bounds.Max)
 		}
 	}
-	if len(lost) > 0 && rng.Float64() < nearLost {
-		near := lost[rng.IntN(len(lost))]
-		return min(max(logUniform(rng, Range{near / 2, near * 2}), bounds.Min), bounds.Max)
-	}
 	return logUniform(rng, bounds)
+}
+
+// about is the stretch about an edge: wider above it as long as nothing was survived there.
+func (e Edge) about() Range {
+	if e.Kept == 0 {
+		return Range{e.Lost * 3 / 4, e.Lost * 4}
+	}
+	return Range{e.Lost * 3 / 4, max(e.Kept, e.Lost*3/2)}
 }
 
 // logUniform draws so that every order of magnitude is as likely as any other, to the microsecond.

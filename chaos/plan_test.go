@@ -29,7 +29,7 @@ func TestPlanIsPureAndWithinItsRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg, seed := planConfig(t), rapid.Uint64().Draw(t, "seed")
 		cycle := rapid.IntRange(1, 100_000).Draw(t, "cycle")
-		prior := chaos.Prior{Lost: []chaos.Exposure{{Kind: chaos.Kill, Service: "app", After: 30 * time.Millisecond}}}
+		prior := chaos.Prior{Edges: []chaos.Edge{{Kind: chaos.Kill, Service: "app", Lost: 30 * time.Millisecond}}}
 		inj, ok := chaos.Plan(seed, cfg, cycle, prior)
 		again, okAgain := chaos.Plan(seed, cfg, cycle, prior)
 		a, _ := json.Marshal(inj)
@@ -156,17 +156,27 @@ func TestDelaysReachShortWindows(t *testing.T) {
 	}
 }
 
-func TestAKnownLossDrawsTheDelaysNear(t *testing.T) {
-	const seed = 42
-	near := func(d time.Duration) bool { return d >= 50*time.Millisecond && d <= 200*time.Millisecond }
-	lost := func(kind string) chaos.Prior {
-		return chaos.Prior{Lost: []chaos.Exposure{{Kind: kind, Service: "app", After: 100 * time.Millisecond}}}
-	}
-	if got := share(delays(seed, lost(chaos.Kill)), near); got < 0.5 {
-		t.Errorf("seed %d: %.0f %% near the loss, want half and more", seed, 100*got)
-	}
-	if got := share(delays(seed, lost(chaos.Wipe)), near); got > 0.25 {
-		t.Errorf("seed %d: %.0f %% near the loss of another fault", seed, 100*got)
+// Half of the delays fall about the edge of the fault's own window, as far as what was survived says that it reaches.
+func TestAKnownEdgeDrawsTheDelays(t *testing.T) {
+	const seed, ms = 42, time.Millisecond
+	for _, c := range []struct {
+		name        string
+		edge        chaos.Edge
+		low, high   time.Duration
+		least, most float64
+	}{
+		{name: "survived soon after", edge: chaos.Edge{Kind: chaos.Kill, Service: "app", Lost: 100 * ms, Kept: 120 * ms}, low: 75 * ms, high: 150 * ms, least: 0.45, most: 0.6},
+		{name: "survived much later", edge: chaos.Edge{Kind: chaos.Kill, Service: "app", Lost: 100 * ms, Kept: 900 * ms}, low: 75 * ms, high: 900 * ms, least: 0.45, most: 0.75},
+		{name: "never survived", edge: chaos.Edge{Kind: chaos.Kill, Service: "app", Lost: 100 * ms}, low: 75 * ms, high: 400 * ms, least: 0.45, most: 0.7},
+		{name: "of another fault", edge: chaos.Edge{Kind: chaos.Wipe, Service: "app", Lost: 100 * ms, Kept: 120 * ms}, low: 75 * ms, high: 150 * ms, most: 0.15},
+		{name: "of another service", edge: chaos.Edge{Kind: chaos.Kill, Service: "db", Lost: 100 * ms, Kept: 120 * ms}, low: 75 * ms, high: 150 * ms, most: 0.15},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := share(delays(seed, chaos.Prior{Edges: []chaos.Edge{c.edge}}), func(d time.Duration) bool { return d >= c.low && d <= c.high })
+			if got < c.least || got > c.most {
+				t.Errorf("seed %d: %.0f %% are about the edge", seed, 100*got)
+			}
+		})
 	}
 }
 

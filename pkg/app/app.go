@@ -21,6 +21,7 @@ import (
 	"amnesia/pkg/ledger"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/metrics"
+	"amnesia/pkg/oracle"
 	"amnesia/pkg/session"
 	"amnesia/pkg/soak"
 	"amnesia/pkg/web"
@@ -243,7 +244,7 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 		Users: cfg.Sessions.Users, Memories: cfg.Sessions.Memories,
 		PerAccount: cfg.Sessions.PerAccount, ForgetShare: cfg.Sessions.Forget, Retire: cfg.Sessions.Retire, Pace: [2]time.Duration{cfg.Sessions.Pace.Min, cfg.Sessions.Pace.Max},
 		Plan: func(cycle int) (chaos.Injection, bool) {
-			inj, fault := chaos.Plan(a.opts.Seed, plan, cycle, chaos.Prior{})
+			inj, fault := chaos.Plan(a.opts.Seed, plan, cycle, a.prior())
 			return inj, !fault
 		},
 		Every: cfg.Limits.Every, Cycles: a.opts.Cycles, For: a.opts.For,
@@ -256,6 +257,17 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 			Clock: a.clock, After: cfg.Limits.Recovery}),
 		Clock: a.clock, Log: a.log,
 	}
+}
+
+// prior is what the ledger knows of the windows in which faults lose memories.
+func (a *App) prior() (p chaos.Prior) {
+	a.Docket.Read(func(b *oracle.Book) {
+		for _, c := range b.Curves(a.clock.Now()) {
+			e := c.Edge()
+			p.Edges = append(p.Edges, chaos.Edge{Kind: c.Kind, Service: c.Service, Lost: e.Lost, Kept: e.Kept})
+		}
+	})
+	return p
 }
 
 // appService is the service that users talk to, and wait for after a failure: the one behind what they look at, by its

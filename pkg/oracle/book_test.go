@@ -408,7 +408,7 @@ func TestTotals(t *testing.T) {
 			Losses: map[memory.Class]int{memory.Silent: 2}, Observed: map[memory.Class]int{},
 			Faults:    []FaultTotal{{FaultKey{"kill", "app"}, 1, 2}},
 			Exposures: []time.Duration{800 * time.Millisecond, 900 * time.Millisecond},
-			Curve:     []Bucket{{1024 * time.Millisecond, 2, 1}},
+			Curves:    []Curve{{FaultKey{"kill", "app"}, []Trial{{1, 700 * time.Millisecond, false}, {1, 800 * time.Millisecond, true}, {1, 900 * time.Millisecond, true}}}},
 			Struck:    Rate{3, 2},
 		}
 		if diff := cmp.Diff(want, p.book.Totals(p.at(at))); diff != "" {

@@ -26,8 +26,9 @@ type Totals struct {
 	Faults []FaultTotal
 	// Exposures are the times from acknowledgement to fault of those losses, rising.
 	Exposures []time.Duration
-	// Curve is how likely a memory is lost by a fault so long after its acknowledgement (oracle.md §6).
-	Curve []Bucket
+	// Curves say, of each fault that lost something, how likely a memory is lost to it so long after its acknowledgement.
+	// Sorted.
+	Curves []Curve
 	// Control and Struck are the acknowledged memories and the losses among them, of memories told in cycles without
 	// and with a fault: the control rate beside every attribution. What a later fault takes of a control's memories is in
 	// neither.
@@ -47,24 +48,6 @@ type FaultKey struct{ Kind, Service string }
 type FaultTotal struct {
 	FaultKey
 	Injected, Lost int
-}
-
-// Bucket counts the acknowledged memories that a fault followed by no more than Upto, and by more than half of that: the
-// lost ones by their cause, the others by the fault of the cycle in which they were told.
-type Bucket struct {
-	Upto       time.Duration
-	Lost, Kept int
-}
-
-// buckets is how many there are: from 1 ms, doubling, to over two hours.
-const buckets = 24
-
-func bucket(exposure time.Duration) int {
-	n := 0
-	for upto := time.Millisecond; exposure > upto && n < buckets-1; upto *= 2 {
-		n++
-	}
-	return n
 }
 
 // Rate is a share of memories.
@@ -87,14 +70,14 @@ type tally struct {
 	observed  map[memory.Class]int
 	lost      map[FaultKey]int
 	exposures []time.Duration
-	curve     [buckets]Bucket
+	trials    map[FaultKey][]Trial
 	rates     [2]Rate // control, with a fault
 }
 
 func newTally() tally {
 	return tally{
 		writes: map[memory.Outcome]int{}, verdicts: map[memory.Kind]int{}, defects: map[memory.Defect]int{},
-		losses: map[memory.Class]int{}, observed: map[memory.Class]int{}, lost: map[FaultKey]int{},
+		losses: map[memory.Class]int{}, observed: map[memory.Class]int{}, lost: map[FaultKey]int{}, trials: map[FaultKey][]Trial{},
 	}
 }
 
@@ -102,7 +85,7 @@ func (t *tally) clone() tally {
 	c := *t
 	c.writes, c.verdicts, c.defects = maps.Clone(t.writes), maps.Clone(t.verdicts), maps.Clone(t.defects)
 	c.losses, c.observed, c.lost = maps.Clone(t.losses), maps.Clone(t.observed), maps.Clone(t.lost)
-	c.exposures = slices.Clone(t.exposures)
+	c.exposures, c.trials = slices.Clone(t.exposures), maps.Clone(t.trials)
 	return c
 }
 
@@ -127,9 +110,7 @@ func (t *tally) add(h *History, v *memory.Verdict, cy *cycle) {
 	loss := v
 	if !v.Kind.Loss() {
 		if loss = h.Loss; loss == nil {
-			if d, ok := cy.exposure(h); ok {
-				t.curve[bucket(d)].Kept++
-			}
+			t.try(h, cy, nil)
 			return
 		}
 	}
@@ -145,22 +126,9 @@ func (t *tally) add(h *History, v *memory.Verdict, cy *cycle) {
 		t.lost[FaultKey{loss.Fault, loss.Service}]++
 		if loss.Exposure != nil {
 			t.exposures = append(t.exposures, *loss.Exposure)
-			t.curve[bucket(*loss.Exposure)].Lost++
 		}
+		t.try(h, cy, loss)
 	}
-}
-
-// exposure is how long after its acknowledgement the fault of the cycle followed; ok is false when none did.
-func (cy *cycle) exposure(h *History) (d time.Duration, ok bool) {
-	if !h.acknowledged() || h.Ack.Level == memory.LevelObserved {
-		return 0, false
-	}
-	for _, i := range cy.injections {
-		if !i.fired.IsZero() && i.fired.SameBoot(h.Ack.Seen) && !i.fired.Before(h.Ack.Seen) {
-			return i.fired.Sub(h.Ack.Seen), true
-		}
-	}
-	return 0, false
 }
 
 // retired is what is left of memories that are no longer swept: their number, and whatever was wrong with one.
@@ -247,12 +215,7 @@ func (b *Book) Totals(now memory.Instant) Totals {
 		Outcome: fact.CycleInconclusive, Cycles: map[CycleKey]int{}, Writes: t.writes, Verdicts: t.verdicts, Defects: t.defects,
 		Losses: t.losses, Observed: t.observed, Exposures: t.exposures, Control: t.rates[0], Struck: t.rates[1],
 	}
-	for n, at := range t.curve {
-		if at.Lost+at.Kept > 0 {
-			at.Upto = time.Millisecond << n
-			out.Curve = append(out.Curve, at)
-		}
-	}
+	out.Curves = curves(t.trials)
 	for n, cy := range b.cycles {
 		if cy.closed {
 			r := b.Cycle(n, now)

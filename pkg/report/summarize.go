@@ -15,7 +15,7 @@ func Summarize(b *oracle.Book, now memory.Instant) Summary {
 		Outcome:  t.Outcome,
 		Writes:   Writes{t.Writes[memory.Acknowledged], t.Writes[memory.Rejected], t.Writes[memory.Unknown]},
 		Verdicts: map[memory.Kind]int{}, Defects: map[memory.Defect]int{}, Losses: map[memory.Class]int{},
-		Faults: []Fault{}, Told: map[memory.ID]string{},
+		Faults: []Fault{}, Windows: []Window{}, Told: map[memory.ID]string{},
 	}
 	for key, n := range t.Cycles {
 		if key.Control {
@@ -50,6 +50,14 @@ func Summarize(b *oracle.Book, now memory.Instant) Summary {
 	s.Rates = Rates{Rate(t.Control), Rate(t.Struck)}
 	if p50, ok := t.Median(); ok {
 		s.Exposure = Exposure{P50: inMS(p50), Max: inMS(t.Exposures[len(t.Exposures)-1])}
+	}
+	for _, c := range t.Curves {
+		w := c.Window()
+		out := Window{Kind: c.Kind, Service: c.Service, MS: *inMS(w.At), Low: *inMS(w.Low)}
+		if w.High > 0 {
+			out.High = inMS(w.High)
+		}
+		s.Windows = append(s.Windows, out)
 	}
 	for id, v := range b.All(now) {
 		if !v.Kind.Loss() && len(v.Defects) == 0 {

@@ -20,6 +20,7 @@ type Summary struct {
 	Faults          []Fault               `json:"faults"`
 	Rates           Rates                 `json:"rates"`
 	Exposure        Exposure              `json:"exposure_ms"`
+	Windows         []Window              `json:"windows"`
 	DurationSeconds float64               `json:"duration_seconds"`
 	Ledger          string                `json:"ledger"`
 
@@ -73,6 +74,16 @@ type Rate struct {
 type Exposure struct {
 	P50 *float64 `json:"p50"`
 	Max *float64 `json:"max"`
+}
+
+// Window is the largest time from acknowledgement to fault with which memories are still lost, in milliseconds, with a
+// 95 % interval; High is null when nothing was survived that says where it ends.
+type Window struct {
+	Kind    string   `json:"kind"`
+	Service string   `json:"service"`
+	MS      float64  `json:"ms"`
+	Low     float64  `json:"low"`
+	High    *float64 `json:"high"`
 }
 
 // Conclusive is the share of the closed cycles that were conclusive; 0 when there were none, for no evidence is no proof.

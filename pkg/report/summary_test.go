@@ -140,6 +140,7 @@ func lossy() Summary {
 		Faults:          []Fault{{"kill", "app", 10, 2}, {"none", "app", 0, 1}, {"wipe", "cache", 3, 0}},
 		Rates:           Rates{Control: Rate{20, 1}, Struck: Rate{220, 2}},
 		Exposure:        Exposure{P50: ptr(4.125), Max: ptr(187.4)},
+		Windows:         []Window{{"kill", "app", 204, 187.4, ptr(251.)}, {"kill", "redis", 9000, 9000, nil}},
 		DurationSeconds: 21.44, Ledger: "amnesia.db",
 		Found: []memory.Verdict{
 			{Memory: 7, Kind: memory.Lost, Class: memory.Silent, Fault: "kill", Service: "app", Exposure: ptr(4125 * time.Microsecond)},

@@ -56,6 +56,13 @@ func (s Summary) write(w io.Writer, most int) error {
 	if s.Exposure.P50 != nil {
 		fmt.Fprintf(t, "  exposure\tp50 %s, max %s from the acknowledgement to the fault\n", ms(*s.Exposure.P50), ms(*s.Exposure.Max))
 	}
+	for i, w := range s.Windows {
+		high := "no end of it was seen"
+		if w.High != nil {
+			high = "95 %: " + ms(w.Low) + " to " + ms(*w.High)
+		}
+		fmt.Fprintf(t, "  %s\t%s of %s loses what was acknowledged up to %s before (%s)\n", map[bool]string{true: "window"}[i == 0], w.Kind, w.Service, ms(w.MS), high)
+	}
 	fmt.Fprintf(t, "  run\tseed %d, %s, ledger %s\n", s.Seed, time.Duration(s.DurationSeconds*float64(time.Second)).Round(100*time.Millisecond), s.Ledger)
 	t.Flush()
 	s.found(&b, most)
