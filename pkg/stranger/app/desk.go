@@ -160,7 +160,8 @@ func (d *desk) status(w http.ResponseWriter, r *http.Request, who string) {
 		return
 	}
 	for _, n := range kept {
-		if n.Ref == ref {
+		if n.Ref == ref { // of a process before this one
+			d.book.witness.write("said", ref)
 			reply(w, http.StatusOK, map[string]string{"ref": ref, "state": "kept", "kept": "yes"})
 			return
 		}
