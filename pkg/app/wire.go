@@ -42,7 +42,11 @@ func (a *App) openPlayersAndViews(driver session.Driver, accounts *accounts) err
 	if err != nil {
 		return fmt.Errorf("sessions.script: %w", err)
 	}
-	reader, err := session.NewPlayer(driver, script, session.Options{Clock: a.clock, CountsFrom: a.cfg.Sessions.CountsFrom})
+	looking := driver
+	if b, ok := driver.(*browser.Driver); ok {
+		looking = b.Untraced()
+	}
+	reader, err := session.NewPlayer(looking, script, session.Options{Clock: a.clock, CountsFrom: a.cfg.Sessions.CountsFrom})
 	if err != nil {
 		return fmt.Errorf("sessions.script: %w", err)
 	}

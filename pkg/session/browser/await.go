@@ -68,7 +68,7 @@ func (s *surface) glob(pattern string) (func(string) bool, error) {
 		return nil, nil
 	}
 	if strings.HasPrefix(pattern, "/") {
-		pattern = strings.TrimSuffix(s.base, "/") + pattern
+		pattern = strings.TrimSuffix(s.baseURL, "/") + pattern
 	}
 	match, err := session.Glob(pattern)
 	if err != nil {

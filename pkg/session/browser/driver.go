@@ -124,25 +124,35 @@ func (d *Driver) Stats() Stats {
 
 // At gives a driver for another target that shares this one's browser. To close it ends nothing: the browser is d's, and
 // surfaces are closed by those who opened them.
-func (d *Driver) At(baseURL string) session.Driver { return &elsewhere{d, baseURL} }
+func (d *Driver) At(baseURL string) session.Driver { return &sharing{d, place{baseURL, d.cfg.Trace}} }
 
-type elsewhere struct {
-	*Driver
+// Untraced gives a driver for those who only look: it shares this one's browser as At does, and records no trace, which
+// costs as much as the page itself.
+func (d *Driver) Untraced() session.Driver { return &sharing{d, place{d.cfg.BaseURL, false}} }
+
+// place is where a surface begins, and whether it is traced.
+type place struct {
 	baseURL string
+	trace   bool
 }
 
-func (e *elsewhere) Open(ctx context.Context, u session.User) (session.Surface, error) {
-	return e.openAt(ctx, e.baseURL, u)
+type sharing struct {
+	*Driver
+	place
 }
 
-func (*elsewhere) Close() error { return nil }
+func (s *sharing) Open(ctx context.Context, u session.User) (session.Surface, error) {
+	return s.openAt(ctx, s.place, u)
+}
+
+func (*sharing) Close() error { return nil }
 
 // Open gives the user a fresh context. Every error of it is a *session.RigError, or that of ctx.
 func (d *Driver) Open(ctx context.Context, u session.User) (session.Surface, error) {
-	return d.openAt(ctx, d.cfg.BaseURL, u)
+	return d.openAt(ctx, place{d.cfg.BaseURL, d.cfg.Trace}, u)
 }
 
-func (d *Driver) openAt(ctx context.Context, baseURL string, u session.User) (session.Surface, error) {
+func (d *Driver) openAt(ctx context.Context, at place, u session.User) (session.Surface, error) {
 	if d.slots != nil {
 		select {
 		case d.slots <- struct{}{}:
@@ -150,7 +160,7 @@ func (d *Driver) openAt(ctx context.Context, baseURL string, u session.User) (se
 			return nil, fmt.Errorf("waiting for a free browser context: %w", ctx.Err())
 		}
 	}
-	s, err := d.open(ctx, baseURL, u)
+	s, err := d.open(ctx, at, u)
 	if err != nil {
 		if d.slots != nil {
 			<-d.slots
@@ -160,13 +170,13 @@ func (d *Driver) openAt(ctx context.Context, baseURL string, u session.User) (se
 	return s, nil
 }
 
-func (d *Driver) open(ctx context.Context, baseURL string, u session.User) (*surface, error) {
+func (d *Driver) open(ctx context.Context, at place, u session.User) (*surface, error) {
 	for again := true; ; again = false {
 		e, err := d.running(ctx)
 		if err != nil {
 			return nil, err
 		}
-		s, err := d.newSurface(ctx, e, baseURL, u)
+		s, err := d.newSurface(ctx, e, at, u)
 		if err == nil {
 			d.mu.Lock()
 			d.stats.Opened++

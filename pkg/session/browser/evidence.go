@@ -51,7 +51,7 @@ func (s *surface) Evidence(ctx context.Context, name string) []string {
 		}
 		return os.WriteFile(stem+".html", []byte(html), 0o640)
 	})
-	if s.d.cfg.Trace {
+	if s.trace {
 		save(stem+".zip", func() error {
 			return s.cutTrace(stem + ".zip")
 		})

@@ -26,7 +26,7 @@ const (
 type surface struct {
 	d       *Driver
 	e       *engine
-	base    string // the target's URL
+	place
 	user    session.User
 	context playwright.BrowserContext
 	page    playwright.Page
@@ -43,22 +43,22 @@ type surface struct {
 
 var _ session.Surface = (*surface)(nil)
 
-func (d *Driver) newSurface(ctx context.Context, e *engine, baseURL string, u session.User) (*surface, error) {
-	s := &surface{d: d, e: e, base: baseURL, user: u, net: newNetwork(d.cfg.Clock)}
+func (d *Driver) newSurface(ctx context.Context, e *engine, at place, u session.User) (*surface, error) {
+	s := &surface{d: d, e: e, place: at, user: u, net: newNetwork(d.cfg.Clock)}
 	type opened struct {
 		context playwright.BrowserContext
 		page    playwright.Page
 	}
 	o, err := doOr(ctx, e, func() (opened, error) {
 		c, err := e.browser.NewContext(playwright.BrowserNewContextOptions{
-			BaseURL:  playwright.String(baseURL),
+			BaseURL:  playwright.String(at.baseURL),
 			Viewport: &playwright.Size{Width: 1280, Height: 800},
 		})
 		if err != nil {
 			return opened{}, err
 		}
 		page, err := c.NewPage()
-		if err == nil && d.cfg.Trace {
+		if err == nil && at.trace {
 			err = c.Tracing().Start(playwright.TracingStartOptions{
 				Snapshots: playwright.Bool(true), Title: playwright.String(u.Name),
 			})
@@ -134,7 +134,7 @@ const addressChanges = 5
 func (s *surface) Goto(ctx context.Context, url string) error {
 	doing := "goto " + url
 	err := s.act(ctx, doing, func(timeout *float64) error {
-		if s.d.cfg.Trace && time.Since(s.traced) > traceFor {
+		if s.trace && time.Since(s.traced) > traceFor {
 			if err := s.cutTrace(); err != nil {
 				return err
 			}
@@ -251,7 +251,7 @@ func (s *surface) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
 		_, err := do(ctx, s.e, func() (struct{}, error) {
-			if s.d.cfg.Trace {
+			if s.trace {
 				_ = s.context.Tracing().Stop() // else its files stay
 			}
 			return struct{}{}, s.context.Close()
