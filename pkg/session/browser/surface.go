@@ -24,8 +24,8 @@ const (
 
 // surface is one context with its page.
 type surface struct {
-	d       *Driver
-	e       *engine
+	d *Driver
+	e *engine
 	place
 	user    session.User
 	context playwright.BrowserContext
