@@ -34,7 +34,7 @@ then looks in every place where a memory should still be, and counts those that 
 	r.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return app.Usage(fmt.Errorf("%w — fix: see '%s --help'", err, c.CommandPath()))
 	})
-	r.AddCommand(demoCmd(), runCmd(), whyCmd(), judgeCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
+	r.AddCommand(demoCmd(), runCmd(), whyCmd(), reportCmd(), judgeCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
 	return r
 }
 
@@ -239,6 +239,23 @@ func judgeCmd() *cobra.Command {
 			return err
 		}
 		return ended(app.Judge(c.Context(), console(), args[0], *share, f))
+	}
+	return c
+}
+
+func reportCmd() *cobra.Command {
+	var picture string
+	c := &cobra.Command{
+		Use:   "report LEDGER",
+		Short: "Print all that a ledger has to say, with the curve of losses by exposure",
+		Long: `Judges a recorded ledger again and prints the summary with every memory that was found wanting, and for each fault that
+lost something how likely a memory is lost to it so long after its acknowledgement, with the 95 % interval. The ledger is
+not changed.`,
+		Args: oneArg("ledger file"),
+	}
+	c.Flags().StringVar(&picture, "picture", "", "`file` for a drawing of the curves (SVG)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return app.Report(c.Context(), console(), args[0], picture)
 	}
 	return c
 }
