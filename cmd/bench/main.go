@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 
 	"amnesia/chaos/process"
 	"amnesia/pkg/bench"
@@ -27,6 +28,10 @@ func main() {
 }
 
 func run(ctx context.Context, amnesia, out string) error {
+	amnesia, err := filepath.Abs(amnesia) // it is run from other folders too
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "amnesia-bench-")
 	if err != nil {
 		return err

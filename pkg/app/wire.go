@@ -95,7 +95,7 @@ func (a *App) openView(v config.View, reader *session.Player, accounts *accounts
 			h.Set(k, s)
 		}
 		return viewhttp.New(viewhttp.Config{Name: v.Name, URL: v.HTTP.URL, Items: v.HTTP.Items, Text: v.HTTP.Text, Owner: v.HTTP.Owner,
-			Next: v.HTTP.Next, Headers: h, Match: v.HTTP.Match, Clock: a.clock})
+			ID: v.HTTP.ID, Next: v.HTTP.Next, Headers: h, Match: v.HTTP.Match, Clock: a.clock})
 	case "chroma", "chroma_query":
 		return chroma.New(chroma.Config{Name: v.Name, URL: v.Chroma.URL, Tenant: v.Chroma.Tenant, Database: v.Chroma.Database,
 			Collection: v.Chroma.Collection, User: v.Chroma.Match.User, Headers: v.Chroma.Headers.Reveal(), Match: v.Chroma.Match.Text,

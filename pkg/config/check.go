@@ -211,6 +211,7 @@ func (l *loader) views(c *Config) {
 			l.jsonPath(path+".items", v.HTTP.Items)
 			l.jsonPath(path+".text", v.HTTP.Text)
 			l.jsonPath(path+".owner", v.HTTP.Owner)
+			l.jsonPath(path+".id", v.HTTP.ID)
 			l.jsonPath(path+".next", v.HTTP.Next)
 		case "chroma", "chroma_query":
 			l.address(path+".url", v.Chroma.URL, "http", "https")

@@ -143,6 +143,7 @@ type HTTPView struct {
 	Items   string     `yaml:"items"`           // JSONPath to the records
 	Text    string     `yaml:"text,omitempty"`  // JSONPath within a record; empty: the record is the text
 	Owner   string     `yaml:"owner,omitempty"` // JSONPath within a record
+	ID      string     `yaml:"id,omitempty"`    // JSONPath within a record: two with the same are one copy, where a list moves while it is read
 	Next    string     `yaml:"next,omitempty"`  // JSONPath to the next address; the end is reached when it is empty
 	Headers Values     `yaml:"headers,omitempty"`
 	Match   view.Match `yaml:"match,omitempty" default:"exact" enum:"exact,token"`

@@ -598,3 +598,38 @@ func BenchmarkSweep(b *testing.B) {
 		p.add(f)
 	}
 }
+
+// A store's absence of before and another one's presence of after it are of different times: a memory that came to both
+// late is not torn in between, and one that came to one of them alone is torn once the other was read again.
+func TestAMemoryThatComesLateIsNotTorn(t *testing.T) {
+	for _, c := range []struct {
+		vec  memory.State
+		kind memory.Kind
+	}{{present, memory.Kept}, {absent, memory.Torn}} {
+		p := newTape(store("db"), store("vec"), look("page"))
+		p.tell(1, 1)
+		for _, at := range []float64{13, 14} {
+			p.read("db", absent, at)
+			p.read("vec", absent, at)
+			p.read("page", present, at)
+		}
+		if v, _ := p.book.Verdict(1, p.at(14.5)); v.Kind != memory.Volatile {
+			t.Fatalf("before it comes: %s, want volatile", v.Kind)
+		}
+		p.read("db", present, 15)
+		v, _ := p.book.Verdict(1, p.at(15.5))
+		if v.Kind != memory.Unverified {
+			t.Errorf("when it has come to one store: %s, want unverified", v.Kind)
+		}
+		if open := p.book.Open(p.at(15.5)); len(open["vec"]) != 1 {
+			t.Errorf("the other store is not asked again: %v", open)
+		}
+		p.read("vec", c.vec, 15.6)
+		if v, _ := p.book.Verdict(1, p.at(16)); v.Kind != c.kind {
+			t.Errorf("when the other store was read again (%s): %s (%s), want %s", c.vec, v.Kind, v.Because, c.kind)
+		}
+		if n := p.book.Totals(p.at(16)).Losses[memory.Silent]; (n > 0) != (c.kind == memory.Torn) {
+			t.Errorf("%d losses are counted", n)
+		}
+	}
+}

@@ -95,6 +95,7 @@ type View struct {
 	altered, outlived, early, resurfaced, late bool
 	lateness                                   time.Duration
 	apart                                      bool               // absent since it was last there
+	came                                       bool               // it was absent before HereSince
 	emptied                                    Read               // the first of the empty readings in a row
 	raw                                        memory.Observation // as recorded last, for "read again"
 	pass                                       int64              // the last sweep with a row for it

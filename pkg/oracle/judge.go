@@ -97,6 +97,9 @@ func survey(h *History, c *Context, now memory.Instant) surveyed {
 			continue
 		}
 		at := c.stand(h, k, v, now)
+		if at == missing && k.View != viewAnswer && h.cameSince(v) {
+			at = pending
+		}
 		if k.User {
 			switch k.View {
 			case viewPage:
@@ -181,6 +184,19 @@ func (c *Context) stand(h *History, k *contract, v *View, now memory.Instant) st
 		return unowed
 	}
 	return pending
+}
+
+// cameSince reports whether the memory, which durable stores had missed, has come to one of them since view v was last read:
+// it may have come to v at the same time. An absence of before and a presence of after that are of different times, and
+// prove no tear and nothing hidden.
+func (h *History) cameSince(v *View) bool {
+	ks := h.terms.views
+	for i := range min(len(ks), len(h.Views), maxViews) {
+		if w := &h.Views[i]; w.Due && !ks[i].User && ks[i].Durable && w.came && w.State.Here() && w.HereSince.Began.After(v.Last.Ended) {
+			return true
+		}
+	}
+	return false
 }
 
 // fresh reports whether the last reading of a view tells of the present: it began after the end of every injection and

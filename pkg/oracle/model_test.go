@@ -464,6 +464,7 @@ type sight struct {
 	empty                     []reading
 	late                      bool
 	copies                    int
+	came                      *reading // the first reading of the stretch in which it is there, after one without it
 	altered, outlived, early  bool
 	resurfaced, leaked, ackOK bool
 }
@@ -486,6 +487,10 @@ func (m *model) see(i int, x *told, k memory.Contract, losses []lossAt) sight {
 		switch r.state {
 		case memory.Present, memory.Altered:
 			if stretch == nil || apart {
+				s.came = nil
+				if apart {
+					s.came = &r
+				}
 				stretch, apart = &r, false
 			}
 			s.lastHere = &r
@@ -675,14 +680,27 @@ func (m *model) judge(i int, id memory.ID, now memory.Instant) *opinion {
 		if acked {
 			for d, is := range map[memory.Defect]bool{
 				memory.AlteredText: s.altered, memory.Outlived: s.outlived, memory.Resurfaced: s.resurfaced,
-				memory.Duplicated:   k.View != "answer" && s.copies > max(1, k.Copies),
-				memory.ExpiredEarly: s.early || k.TTL > 0 && where[k.View] == "missing" && len(w.meeting(s.window(x))) == 0,
+				memory.Duplicated: k.View != "answer" && s.copies > max(1, k.Copies), memory.ExpiredEarly: s.early,
 			} {
 				if is {
 					defects[d] = true
 				}
 			}
 			late = late || s.late && where[k.View] != "none"
+		}
+	}
+	// What is missing here is to be read again when the memory has come to a store meanwhile.
+	for view, s := range sights {
+		for _, other := range sights {
+			if where[view] == "missing" && view != "answer" && !other.k.User && other.k.Durable && other.came != nil && other.last != nil &&
+				(other.last.state == memory.Present || other.last.state == memory.Altered) && other.came.began.Sub(s.last.ended) > 0 {
+				where[view] = "gap"
+			}
+		}
+	}
+	for view, s := range sights {
+		if s.k.TTL > 0 && where[view] == "missing" && len(w.meeting(s.window(x))) == 0 {
+			defects[memory.ExpiredEarly] = true
 		}
 	}
 	for d := range defects {

@@ -192,7 +192,7 @@ func (c *Context) found(h *History, k *contract, v *View, o memory.Observation, 
 		v.FirstHere = r
 	}
 	if v.HereSince.None() || v.apart {
-		v.HereSince, v.apart = r, false
+		v.HereSince, v.came, v.apart = r, v.apart, false
 	}
 	v.LastHere = r
 	if ttl != 0 {

@@ -3,6 +3,7 @@ package soak
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -115,14 +116,26 @@ func logLevel(line string) string {
 	return ""
 }
 
-// tokenIn finds the first token of a live memory among the words of a line.
+// tokenIn finds the first token of a live memory among the words of a line. The letters of an escape (\n, \u0022) are no
+// part of the word that follows them.
 func (l *Loop) tokenIn(line string) memory.ID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for w := range strings.FieldsFuncSeq(line, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') }) {
-		if id, ok := l.tokens[w]; ok {
-			return id
+	plain := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
+	for part := range strings.SplitSeq(line, `\\`) { // an escaped backslash begins no escape
+		for i, text := range strings.Split(part, `\`) {
+			if i > 0 {
+				text = escapes.ReplaceAllString(text, " ")
+			}
+			for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !plain(r) }) {
+				if id, ok := l.tokens[w]; ok {
+					return id
+				}
+			}
 		}
 	}
 	return 0
 }
+
+// escapes are the letters after a backslash in JSON and Go.
+var escapes = regexp.MustCompile(`^([abfnrtv]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})`)

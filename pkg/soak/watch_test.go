@@ -32,10 +32,13 @@ func TestTokenIn(t *testing.T) {
 	l := &Loop{tokens: map[string]memory.ID{"amnabc1": 7}}
 	for line, want := range map[string]memory.ID{
 		`{"msg":"could not save \"My code is amnabc1.\""}`: 7,
-		"AMNABC1":      0, // tokens are lower case
-		"xamnabc1":     0, // a part of a longer word is another word
-		"user=amnabc1": 7,
-		"":             0,
+		"AMNABC1":                       0, // tokens are lower case
+		"xamnabc1":                      0, // a part of a longer word is another word
+		"user=amnabc1":                  7,
+		`{"msg":"my code:\namnabc1"}`:   7,
+		`{"msg":"\u0022amnabc1\u0022"}`: 7,
+		`C:\\namnabc1`:                  0, // an escaped backslash, and then a word
+		"":                              0,
 	} {
 		if got := l.tokenIn(line); got != want {
 			t.Errorf("tokenIn(%q) = %v, want %v", line, got, want)

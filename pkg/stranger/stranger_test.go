@@ -86,7 +86,8 @@ func cases() []Case {
 		{Name: "gist that nobody knows of", Style: "gist", Match: "exact", Faults: []string{kill}, Shows: "altered"},
 		{Name: "short feed", Feed: 8, KeepLast: 8, Faults: []string{kill, recreate}, Shows: "kept"},
 		{Name: "too short a feed", Feed: 5, KeepLast: 8, Faults: []string{kill}, Shows: "torn"},
-		{Name: "hoarding", Flaw: "hoarding", Cycles: 1, Shows: "volatile"},
+		{Name: "hoarding", Flaw: "hoarding", Shows: "volatile"},
+		{Name: "hoarding, and hurt", Flaw: "hoarding", Faults: []string{kill, restart}, Shows: "lost"},
 		{Name: "sorry", Flaw: "sorry", Faults: []string{kill}, Lag: 300 * time.Millisecond, Settle: 2500 * time.Millisecond, Shows: "reported"},
 		{Name: "hasty, and excused", Flaw: "hasty", MayLose: "kill", Faults: []string{kill, restart}, Lag: 900 * time.Millisecond, Settle: 2500 * time.Millisecond, Shows: "permitted"},
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -293,11 +294,24 @@ func (s *surface) readJSON(ctx context.Context, r session.Read) (texts []string,
 		if len(next) == 0 || next[0] == "" {
 			return texts, true, nil
 		}
-		if visited[next[0]] {
+		// As a link would be: from where the list stands. What the script sends to its app is for nobody else.
+		from, err := url.Parse(s.last.URL)
+		if err != nil {
+			return texts, false, s.unreadable("read "+r.More.JSON, err)
+		}
+		to, err := from.Parse(next[0])
+		if err != nil {
+			return texts, false, s.unreadable("read "+r.More.JSON, err)
+		}
+		if visited[to.String()] {
 			return texts, false, nil // it goes in circles
 		}
-		visited[next[0]] = true
-		if _, err := s.Request(ctx, session.Request{Path: next[0]}); err != nil {
+		visited[to.String()] = true
+		page := session.Request{Path: to.String()}
+		if to.Host == from.Host {
+			page.Headers = s.asked
+		}
+		if _, err := s.Request(ctx, page); err != nil {
 			return texts, false, err
 		}
 	}

@@ -69,7 +69,7 @@ func (s *surface) Request(ctx context.Context, r session.Request) (session.Respo
 	if err != nil {
 		return session.Response{}, err
 	}
-	s.last = response
+	s.last, s.asked = response, r.Headers
 	s.net.add(&exchange{
 		url: response.URL, method: method, kind: kindScript, status: response.Status, began: s.acted, ended: true,
 		retryAfter: retryAfter(map[string]string{"retry-after": response.Header.Get("Retry-After")}),

@@ -34,9 +34,10 @@ type surface struct {
 
 	acted   memory.Instant // when the last action began
 	last    session.Response
-	pierced atomic.Bool // the page uses shadow roots, which only Playwright's own selectors look into
-	spoilt  error       // an action was left behind half done: what the page does next is anyone's guess
-	traced  time.Time   // when the part of the trace began that Evidence would keep
+	asked   map[string]string // the headers that the script gave its last request
+	pierced atomic.Bool       // the page uses shadow roots, which only Playwright's own selectors look into
+	spoilt  error             // an action was left behind half done: what the page does next is anyone's guess
+	traced  time.Time         // when the part of the trace began that Evidence would keep
 	closing sync.Once
 	endErr  error
 }
