@@ -6,7 +6,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo stack soak down test bench lint setup clean
+.PHONY: help build demo stack soak down test zoo bench lint setup clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,11 @@ setup: ## install what the tests need (as root on Debian; elsewhere say what is 
 
 test: setup ## run every test, with the race detector on
 	$(GO) test -race -timeout 15m $(TESTFLAGS) ./...
+
+zoo: setup ## hold every verdict to the truth: each planted bug and control with ten seeds, 500 faults on a healthy target; writes zoo.json
+	@mkdir -p bin
+	$(GO) test -c -o bin/zoo.test ./pkg/zoo
+	cd pkg/zoo && ../../bin/zoo.test -whole -test.timeout 20m
 
 bench: build ## measure speed, as ratios within one run
 	./bin/bench

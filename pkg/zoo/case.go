@@ -5,10 +5,16 @@
 // What is right is derived from the truth log by code that shares nothing with the oracle. From the ledger it takes only
 // what no target can know: what the user saw of each write, when the faults fired, and when each view was read. A case
 // counts only if its bug showed.
+//
+// The tests run each case with three seeds, and judge the recorded histories of testdata again. With the flag -whole, as
+// `make zoo` has it, each case has ten seeds (three in a browser), a healthy target takes 500 faults, and the table goes
+// to zoo.json at the repository's root; a person sees how far it is. With the flag -record the histories are recorded
+// anew.
 package zoo
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"amnesia/pkg/memory"
@@ -30,6 +36,8 @@ type Case struct {
 
 	Users, Memories, Cycles int
 	Pace                    time.Duration // between two messages of a user
+	Retire                  time.Duration // the age after which a memory is no longer looked for; 0: none is
+	Patience                time.Duration // of a user with an answer; 0: the daemon's default
 	// TTL is how long a user's list shall live in Redis after its last write, as the contract has it, give or take Slack.
 	TTL, Slack time.Duration
 	// Settle is what every contract of the case grants, Drain and IndexDelay how late the target writes and shows.
@@ -49,6 +57,9 @@ type Case struct {
 	// twice: the app may save one message under several ids.
 	twice bool
 }
+
+// file is its name in a path.
+func (c Case) file() string { return strings.ReplaceAll(c.Name, " ", "-") }
 
 // Home reports whether the store is a home of memories.
 func (c Case) Home(store string) bool { return slices.Contains(c.Homes, store) }
@@ -102,9 +113,8 @@ func hurt(kind, server, more string) string {
 	return "{kind: " + kind + ", service: " + server + ", after: acknowledged, delay: 0ms..50ms" + more + "}"
 }
 
-// Cases lists the zoo: the eight switches first, then the controls and the further bugs.
+// Cases lists the zoo: the eight switches first, then the controls and the further bugs, and last what needs a browser.
 func Cases() []Case {
-	both := []string{database, vectors}
 	cases := []Case{
 		{Name: "ack-early", Bugs: "ack-early", Faults: []string{kill, restart}, Shows: "lost", Drain: drain, Settle: 2 * drain},
 		{Name: "buffered", Bugs: "buffered", Homes: []string{database}, Faults: []string{kill, restart}, Shows: "lost", page: inProcess,
@@ -151,23 +161,55 @@ func Cases() []Case {
 		{Name: "ttl-short", Bugs: "ttl-short", Servers: []string{redisServer}, Homes: []string{database}, Shows: "expired_early", All: true, page: onItsWay,
 			// All in one life of each list.
 			TTL: 60 * time.Second, Slack: 500 * time.Millisecond, Pace: 700 * time.Millisecond, Memories: 4, Cycles: 3, Settle: 300 * time.Millisecond},
+
+		// Its storage shows what no store has: only a fresh browser tells.
+		{Name: "local-echo in a browser", Driver: "browser", Bugs: "local-echo", Faults: []string{kill}, Shows: "lost", Drain: drain, Settle: 2 * drain,
+			Users: 2, Cycles: 3},
 	}
 	for i := range cases {
-		c := &cases[i]
-		if c.Homes == nil {
-			c.Homes = both
-		}
-		if c.Driver == "" {
-			c.Driver = "http"
-		}
-		set(&c.Users, 3)
-		set(&c.Memories, 5)
-		set(&c.Cycles, max(len(c.Faults)+2, 4))
-		set(&c.Settle, 700*time.Millisecond)
-		set(&c.Drain, 250*time.Millisecond)
-		set(&c.IndexDelay, time.Second)
+		cases[i].complete()
 	}
 	return cases
+}
+
+// Window is the case of which it is known for how long after its acknowledgement a memory is at risk: until the queue is
+// drained, Drain at the most.
+func Window() Case {
+	c := Case{Name: "window", Bugs: "ack-early", Homes: []string{database}, Faults: []string{"{kind: kill, service: app, after: acknowledged, delay: 0ms..400ms}"},
+		// The traffic is longer than the queue takes, so that every kill finds both sides of the edge.
+		Users: 2, Memories: 8, Pace: 45 * time.Millisecond, Cycles: 60, Drain: 250 * time.Millisecond, Settle: 450 * time.Millisecond, Retire: 15 * time.Second}
+	c.complete()
+	return c
+}
+
+// Endurance is a healthy target under every kind of fault that the process engine has, 500 times. Users give up on an
+// app that is held, so that of some writes of each kind nobody knows whether they landed.
+func Endurance() Case {
+	hit := func(kind, more string) string {
+		return "{kind: " + kind + ", service: app, weight: 2, after: acknowledged, delay: 0ms..10ms" + more + "}"
+	}
+	c := Case{Name: "endurance", Faults: []string{hit("kill", ""), hit("restart", ", grace: 10s"), hit("recreate", ""), hit("wipe", ", volume: scratch"),
+		"{kind: pause, service: app, after: acknowledged, delay: 0ms..10ms, hold: 500ms..700ms}",
+		"{kind: crash_all, weight: 2, after: acknowledged, delay: 0ms..10ms}"},
+		Cycles: 560, Retire: 4 * time.Second, Patience: 400 * time.Millisecond, Settle: 3 * time.Second}
+	c.complete()
+	return c
+}
+
+// complete fills in what the case leaves open.
+func (c *Case) complete() {
+	if c.Homes == nil {
+		c.Homes = []string{database, vectors}
+	}
+	if c.Driver == "" {
+		c.Driver = "http"
+	}
+	set(&c.Users, 3)
+	set(&c.Memories, 5)
+	set(&c.Cycles, max(len(c.Faults)+2, 4))
+	set(&c.Settle, 700*time.Millisecond)
+	set(&c.Drain, 250*time.Millisecond)
+	set(&c.IndexDelay, time.Second)
 }
 
 func set[T comparable](v *T, to T) {

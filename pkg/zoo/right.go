@@ -11,44 +11,6 @@ import (
 	"amnesia/pkg/memory"
 )
 
-// word is all that is compared of a verdict.
-type word struct {
-	kind    memory.Kind
-	defects string // with spaces between
-	class   memory.Class
-	fault   string
-	service string
-}
-
-func (w word) String() string {
-	parts := []string{string(w.kind)}
-	if w.kind.Loss() {
-		parts = append(parts, string(w.class)+",", w.fault, "of", w.service)
-	}
-	if w.defects != "" {
-		parts = append(parts, "+", w.defects)
-	}
-	return strings.Join(parts, " ")
-}
-
-// finding reports whether it is something to tell a person of.
-func (w word) finding() bool { return w.kind.Loss() || w.defects != "" }
-
-// wordOf is what the daemon said.
-func wordOf(v memory.Verdict) word {
-	w := word{kind: v.Kind}
-	for i, d := range v.Defects {
-		if i > 0 {
-			w.defects += " "
-		}
-		w.defects += string(d)
-	}
-	if v.Kind.Loss() {
-		w.class, w.fault, w.service = v.Class, v.Fault, v.Service
-	}
-	return w
-}
-
 // life is what the ledger alone knows of one memory: what the user saw, and when anybody looked.
 type life struct {
 	memory  memory.Memory
@@ -194,7 +156,7 @@ func (c *chronicle) base(acked, at memory.Instant) memory.Instant {
 }
 
 // right gives what must be said of a memory. For doubt see reads.
-func (c *chronicle) right(k Case, w *witness, l *life, doubt seen) word {
+func (c *chronicle) right(k Case, w *witness, l *life, doubt seen) Word {
 	t := w.of[l.memory.ID]
 	places := places(k, t)
 	reads := map[string][]read{}
@@ -202,7 +164,7 @@ func (c *chronicle) right(k Case, w *witness, l *life, doubt seen) word {
 		reads[view] = c.reads(l, view, spans, doubt)
 	}
 
-	var v word
+	var v Word
 	var defects []memory.Defect
 	if k.strangers && c.shownToOthers(l, places["page"]) {
 		defects = append(defects, memory.Leaked)
@@ -221,14 +183,14 @@ func (c *chronicle) right(k Case, w *witness, l *life, doubt seen) word {
 	}
 	slices.Sort(defects)
 	for _, d := range defects {
-		v.defects = strings.TrimSpace(v.defects + " " + string(d))
+		v.Defects = strings.TrimSpace(v.Defects + " " + string(d))
 	}
 	switch {
 	case acked.IsZero():
-		v.kind = memory.Indeterminate
+		v.Kind = memory.Indeterminate
 		return v
 	case l.begins || c.expired(k, l, t, doubt):
-		v.kind = memory.Released
+		v.Kind = memory.Released
 		return v
 	}
 
@@ -252,23 +214,23 @@ func (c *chronicle) right(k Case, w *witness, l *life, doubt seen) word {
 	homeless := !slices.ContainsFunc(k.Homes, func(home string) bool { return !slices.Contains(stores, home) })
 	switch {
 	case homeless && !blank:
-		v.kind = memory.Volatile
+		v.Kind = memory.Volatile
 		return v
 	case homeless:
-		v.kind = memory.Lost
+		v.Kind = memory.Lost
 	case len(stores) > 0:
-		v.kind = memory.Torn
+		v.Kind = memory.Torn
 	case blank:
-		v.kind = memory.Hidden
+		v.Kind = memory.Hidden
 	case late:
-		v.kind = memory.Late
+		v.Kind = memory.Late
 		return v
 	default:
-		v.kind = memory.Kept
+		v.Kind = memory.Kept
 		return v
 	}
-	v.class = memory.Silent
-	v.fault, v.service = c.cause(k, l, missing, places)
+	v.Class = memory.Silent
+	v.Fault, v.Service = c.cause(k, l, missing, places)
 	return v
 }
 

@@ -51,22 +51,27 @@ type Result struct {
 // Compared is one memory.
 type Compared struct {
 	Memory      memory.Memory
-	Said, Right string
-	finding     [2]bool // said, right
-	OK          bool
+	Said, Right Word
 }
+
+// OK reports whether what was said is right.
+func (c Compared) OK() bool { return c.Said == c.Right }
 
 // Ledger is the file to ask why.
 func (r Result) Ledger() string { return filepath.Join(r.Dir, "amnesia.db") }
 
 // Wrong gives the memories of which something else was said than is right.
 func (r Result) Wrong() []Compared {
-	return slices.DeleteFunc(slices.Clone(r.Memories), func(c Compared) bool { return c.OK })
+	return slices.DeleteFunc(slices.Clone(r.Memories), func(c Compared) bool { return c.OK() })
+}
+
+func (z *Zoo) dir(k Case, seed uint64) string {
+	return filepath.Join(z.Dir, k.file()+"-"+strconv.FormatUint(seed, 10))
 }
 
 // Run runs a case once. The error says that the run tells nothing: it could not be made, or the bug did not show.
 func (z *Zoo) Run(ctx context.Context, k Case, seed uint64) (Result, error) {
-	r := Result{Case: k.Name, Seed: seed, Dir: filepath.Join(z.Dir, strings.ReplaceAll(k.Name, " ", "-")+"-"+strconv.FormatUint(seed, 10))}
+	r := Result{Case: k.Name, Seed: seed, Dir: z.dir(k, seed)}
 	s, err := z.soak(ctx, k, seed, r.Dir)
 	if err != nil {
 		return r, err
@@ -90,49 +95,61 @@ type soaked struct {
 }
 
 func (z *Zoo) soak(ctx context.Context, k Case, seed uint64, dir string) (s soaked, err error) {
-	servers, clean, err := z.servers(ctx, k, dir)
-	defer func() { err = errors.Join(err, clean()) }()
-	if err != nil {
-		return s, err
-	}
-	path, err := z.configure(ctx, k, servers, dir)
-	if err != nil {
-		return s, err
-	}
-	cfg, err := app.LoadConfig([]string{path}, func(string) string { return "" })
-	if err != nil {
-		return s, err
-	}
 	var mu sync.Mutex
-	daemon, err := app.New(ctx, cfg, app.Options{Seed: seed, Cycles: k.Cycles, BrowserDir: z.BrowserDir, Log: z.Log, Tap: func(es []fact.Entry) {
+	tap := func(es []fact.Entry) {
 		mu.Lock()
 		defer mu.Unlock()
 		s.entries = append(s.entries, es...)
-	}})
-	if err != nil {
-		return s, err
 	}
-	defer func() { err = errors.Join(err, daemon.Close()) }()
-	if err := daemon.Run(ctx); err != nil {
-		return s, err
-	}
-	if ctx.Err() != nil {
-		return s, fmt.Errorf("the run was cut off: %w", context.Cause(ctx))
-	}
-	if s.log, err = truth.Read(filepath.Join(dir, "truth.jsonl")); err != nil {
-		return s, err
-	}
-	s.holds = map[string]holding{}
-	for _, server := range servers {
-		store := map[string]string{redisServer: redisServer, postgresServer: database}[server.Name]
-		if s.holds[store], err = server.inspect(ctx); err != nil {
-			return s, fmt.Errorf("looking into %s: %w", server.Name, err)
+	err = z.play(ctx, k, seed, dir, tap, func(servers []Server) (err error) {
+		if s.log, err = truth.Read(filepath.Join(dir, "truth.jsonl")); err != nil {
+			return err
 		}
-	}
+		s.holds = map[string]holding{}
+		for _, server := range servers {
+			store := map[string]string{redisServer: redisServer, postgresServer: database}[server.Name]
+			if s.holds[store], err = server.inspect(ctx); err != nil {
+				return fmt.Errorf("looking into %s: %w", server.Name, err)
+			}
+		}
+		return nil
+	})
 	mu.Lock()
 	defer mu.Unlock()
 	s.entries = slices.Clone(s.entries)
-	return s, nil
+	return s, err
+}
+
+// play runs the daemon on the case, and calls after when the last cycle is closed and the target still runs.
+func (z *Zoo) play(ctx context.Context, k Case, seed uint64, dir string, tap func([]fact.Entry), after func([]Server) error) error {
+	servers, clean, err := z.servers(ctx, k, dir)
+	if err != nil {
+		return errors.Join(err, clean())
+	}
+	return errors.Join(z.daemon(ctx, k, seed, dir, servers, tap, after), clean())
+}
+
+func (z *Zoo) daemon(ctx context.Context, k Case, seed uint64, dir string, servers []Server, tap func([]fact.Entry), after func([]Server) error) (err error) {
+	path, err := z.configure(ctx, k, servers, dir)
+	if err != nil {
+		return err
+	}
+	cfg, err := app.LoadConfig([]string{path}, func(string) string { return "" })
+	if err != nil {
+		return err
+	}
+	daemon, err := app.New(ctx, cfg, app.Options{Seed: seed, Cycles: k.Cycles, BrowserDir: z.BrowserDir, Log: z.Log, Tap: tap})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, daemon.Close()) }()
+	if err := daemon.Run(ctx); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("the run was cut off: %w", context.Cause(ctx))
+	}
+	return after(servers)
 }
 
 // configure writes the amnesia.yaml of a run into a folder of its own.
@@ -216,13 +233,12 @@ func (r *Result) compare(k Case, c *chronicle, s soaked) error {
 		if !l.acknowledged().IsZero() && w.of[id].taken.IsZero() {
 			return fmt.Errorf("the user saw %s acknowledged, the app did not set out to say so", id)
 		}
-		said := wordOf(l.said)
+		said := WordOf(l.said)
 		right := c.right(k, w, l, open)
 		if right != c.right(k, w, l, gone) || right != c.right(k, w, l, here) {
 			r.Raced++
 		}
-		r.Memories = append(r.Memories, Compared{Memory: l.memory, Said: said.String(), Right: right.String(), OK: said == right,
-			finding: [2]bool{said.finding(), right.finding()}})
+		r.Memories = append(r.Memories, Compared{Memory: l.memory, Said: said, Right: right})
 	}
 	return nil
 }
@@ -231,7 +247,7 @@ func (r *Result) compare(k Case, c *chronicle, s soaked) error {
 func (r *Result) shown(k Case) error {
 	showing := 0
 	for _, m := range r.Memories {
-		if slices.Contains(strings.Fields(m.Right), k.Shows) {
+		if slices.Contains(strings.Fields(m.Right.String()), k.Shows) {
 			showing++
 		}
 	}

@@ -86,22 +86,21 @@ func TestHear(t *testing.T) {
 
 // TestTally holds that a false alarm costs precision, a missed loss recall, and a wrong word both.
 func TestTally(t *testing.T) {
-	lost, torn, kept := word{kind: "lost"}, word{kind: "torn"}, word{kind: "kept"}
+	lost, torn, kept := Word{Kind: "lost"}, Word{Kind: "torn"}, Word{Kind: "kept"}
 	for _, c := range []struct {
 		name              string
-		said, right       word
+		said, right       Word
 		precision, recall float64
 	}{
 		{"right", lost, lost, 1, 1},
 		{"false alarm", lost, kept, 0.5, 1},
 		{"missed", kept, lost, 1, 0.5},
 		{"wrong word", torn, lost, 0.5, 0.5},
-		{"defect not said", kept, word{kind: "kept", defects: "leaked"}, 1, 0.5},
+		{"defect not said", kept, Word{Kind: "kept", Defects: "leaked"}, 1, 0.5},
 	} {
 		var tally Tally
-		for _, pair := range [][2]word{{lost, lost}, {c.said, c.right}} {
-			tally.Add(Result{Case: "x", Memories: []Compared{{Said: pair[0].String(), Right: pair[1].String(),
-				OK: pair[0] == pair[1], finding: [2]bool{pair[0].finding(), pair[1].finding()}}}})
+		for _, pair := range [][2]Word{{lost, lost}, {c.said, c.right}} {
+			tally.Add(Result{Case: "x", Memories: []Compared{{Said: pair[0], Right: pair[1]}}})
 		}
 		if tally.Precision() != c.precision || tally.Recall() != c.recall {
 			t.Errorf("%s: precision %v, recall %v, want %v and %v", c.name, tally.Precision(), tally.Recall(), c.precision, c.recall)

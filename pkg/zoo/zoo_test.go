@@ -1,6 +1,7 @@
 package zoo_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,14 @@ import (
 	"amnesia/pkg/zoo"
 )
 
+var (
+	whole  = flag.Bool("whole", false, "the long form: ten seeds for each case, 500 faults on a healthy target, and zoo.json at the repository's root")
+	record = flag.Bool("record", false, "record the histories of testdata anew")
+)
+
+// last is the line that the whole zoo ends with.
+var last string
+
 func TestMain(m *testing.M) {
 	process.GuardianMain() // does not return in the guardian that the process engine starts
 	flag.Parse()
@@ -27,11 +37,25 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if last != "" {
+		fmt.Println(last)
+	}
+	os.Exit(code)
 }
 
-// eight are the switches that are held to ten seeds; the other cases to three.
-var eight = []string{"ack-early", "buffered", "ephemeral-volume", "dual-write-gap", "ui-field", "leak", "local-echo", "slow-index", "healthy"}
+// seeds is with how many each case is run.
+func seeds(c zoo.Case) uint64 {
+	switch {
+	case *whole && c.Driver == "http":
+		return 10
+	case *whole:
+		return 3
+	case c.Driver == "browser":
+		return 1
+	}
+	return 3
+}
 
 // bench builds the sample target, without the race detector, and gives a zoo around it.
 func bench(t *testing.T) *zoo.Zoo {
@@ -54,19 +78,52 @@ func bench(t *testing.T) *zoo.Zoo {
 	return &zoo.Zoo{Chatapp: program, Dir: dir, BrowserDir: os.Getenv("AMNESIA_BROWSER_DIR"), Log: zap.NewNop()}
 }
 
-// run runs a case with each seed, and adds what came of it to the tally.
-func run(t *testing.T, z *zoo.Zoo, c zoo.Case, seeds int, tally *locked) {
-	for seed := uint64(1); seed <= uint64(seeds); seed++ {
-		t.Run(fmt.Sprintf("%s/%d", strings.ReplaceAll(c.Name, " ", "-"), seed), func(t *testing.T) {
+// board is what many runs at once came to, and in the long form tells a person how far they are.
+type board struct {
+	mu      sync.Mutex
+	tally   zoo.Tally
+	results []zoo.Result
+	left    int
+	running []string
+}
+
+func (b *board) begin(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running = append(b.running, name)
+}
+
+func (b *board) end(name string, r zoo.Result, took time.Duration, failed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tally.Add(r)
+	b.results = append(b.results, r)
+	b.left--
+	b.running = slices.DeleteFunc(b.running, func(s string) bool { return s == name })
+	if !*whole {
+		return
+	}
+	word := "right"
+	if failed {
+		word = "WRONG"
+	}
+	fmt.Printf("%s %s: %d memories in %.1fs; %d runs left; running: %s\n", name, word, len(r.Memories), took.Seconds(), b.left, strings.Join(b.running, ", "))
+}
+
+// run runs a case with each seed.
+func (b *board) run(t *testing.T, z *zoo.Zoo, c zoo.Case) {
+	for seed := uint64(1); seed <= seeds(c); seed++ {
+		name := fmt.Sprintf("%s/%d", strings.ReplaceAll(c.Name, " ", "-"), seed)
+		b.left++
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
+			b.begin(name)
+			began := time.Now()
 			r, err := z.Run(ctx, c, seed)
-			var missing *zoo.Missing
-			if errors.As(err, &missing) && os.Getenv("CI") != "true" {
-				t.Skip(err)
-			}
-			tally.add(r)
+			b.end(name, r, time.Since(began), err != nil || len(r.Wrong()) > 0)
+			missing(t, err)
 			if err != nil {
 				t.Errorf("%s, seed %d: %v; %s", c.Name, seed, err, r.Dir)
 			}
@@ -78,72 +135,76 @@ func run(t *testing.T, z *zoo.Zoo, c zoo.Case, seeds int, tally *locked) {
 	}
 }
 
-// locked is a tally for several runs at once.
-type locked struct {
-	mu sync.Mutex
-	zoo.Tally
-}
-
-func (l *locked) add(r zoo.Result) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.Add(r)
+// missing skips what this machine lacks a part for; not so in CI, nor when the whole zoo is asked for.
+func missing(t *testing.T, err error) {
+	t.Helper()
+	if lacks := new(*zoo.Missing); errors.As(err, lacks) && os.Getenv("CI") != "true" && !*whole {
+		t.Skip(err)
+	}
 }
 
 // report prints the table when every run is done, and holds precision and recall to 1.
-func (l *locked) report(t *testing.T) {
+func (b *board) report(t *testing.T) {
 	t.Helper()
 	var out strings.Builder
-	if err := l.Write(&out); err != nil {
+	if err := b.tally.Write(&out); err != nil {
 		t.Fatal(err)
 	}
-	t.Log("\n" + out.String())
-	if l.Precision() != 1 || l.Recall() != 1 {
-		t.Errorf("precision %.3f, recall %.3f", l.Precision(), l.Recall())
+	if *whole {
+		fmt.Print("\n" + out.String())
+		last = b.tally.String()
+		b.save(t)
+	} else {
+		t.Logf("\n%s%s", out.String(), &b.tally)
+	}
+	if b.tally.Precision() != 1 || b.tally.Recall() != 1 {
+		t.Errorf("precision %.3f, recall %.3f", b.tally.Precision(), b.tally.Recall())
 	}
 	// A bench that takes the daemon at its word compares nothing.
-	if l.Raced*20 > l.Memories {
-		t.Errorf("the right verdict of %d among %d memories hangs on a race", l.Raced, l.Memories)
+	if b.tally.Raced*20 > b.tally.Memories {
+		t.Errorf("the right verdict of %d among %d memories hangs on a race", b.tally.Raced, b.tally.Memories)
+	}
+}
+
+// save writes zoo.json.
+func (b *board) save(t *testing.T) {
+	t.Helper()
+	slices.SortFunc(b.results, func(a, c zoo.Result) int { return cmp.Or(cmp.Compare(a.Case, c.Case), cmp.Compare(a.Seed, c.Seed)) })
+	f, err := os.Create(filepath.Join("..", "..", "zoo.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(zoo.WriteJSON(f, b.results), f.Close()); err != nil {
+		t.Error(err)
 	}
 }
 
 func TestZoo(t *testing.T) {
+	t.Parallel()
 	z := bench(t)
-	var tally locked
+	var b board
 	t.Run("cases", func(t *testing.T) {
 		for _, c := range zoo.Cases() {
-			seeds := 3
-			for _, name := range eight {
-				if c.Bugs == name || c.Name == name {
-					seeds = 10
-				}
+			if c.Driver == "browser" && !browses(t) {
+				continue
 			}
-			if testing.Short() {
-				seeds = min(seeds, 3)
-			}
-			run(t, z, c, seeds, &tally)
+			b.run(t, z, c)
 		}
 	})
-	tally.report(t)
+	b.report(t)
 }
 
-// TestBrowser plays local-echo in a real browser, whose storage shows what no store has: only a fresh one tells. Where the
-// browser is missing it is skipped, but not in CI.
-func TestBrowser(t *testing.T) {
-	if _, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")}); err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	} else if err != nil {
-		t.Skip(err)
+// browses reports whether there is a browser. Without one a case is left out, visibly; not so in CI, nor when the whole
+// zoo is asked for.
+func browses(t *testing.T) bool {
+	t.Helper()
+	_, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
+	if err == nil {
+		return true
 	}
-	z := bench(t)
-	var tally locked
-	t.Run("cases", func(t *testing.T) {
-		for _, c := range zoo.Cases() {
-			if c.Name == "local-echo" {
-				c.Name, c.Driver, c.Users, c.Cycles = "local-echo in a browser", "browser", 2, 3
-				run(t, z, c, 2, &tally)
-			}
-		}
-	})
-	tally.report(t)
+	if os.Getenv("CI") == "true" || *whole {
+		t.Fatal(err)
+	}
+	t.Run("in-a-browser", func(t *testing.T) { t.Skip(err) })
+	return false
 }

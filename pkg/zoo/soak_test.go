@@ -1,0 +1,91 @@
+package zoo_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"amnesia/chaos"
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+	"amnesia/pkg/report"
+	"amnesia/pkg/zoo"
+)
+
+// soak runs a case once and gives what its ledger says.
+func soak(t *testing.T, z *zoo.Zoo, c zoo.Case, seed uint64, within time.Duration) (zoo.Judgement, report.Summary) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	j, path, err := z.Soak(ctx, c, seed)
+	if err != nil {
+		t.Fatalf("%s, seed %d: %v; %s", c.Name, seed, err, path)
+	}
+	for _, f := range j.Trouble {
+		t.Fatalf("%s, seed %d: the run tells nothing: %+v; %s", c.Name, seed, f, path)
+	}
+	return j, report.Summarize(j.Book, j.Now)
+}
+
+// TestWindow holds the window that is found, after at most 60 injections, to what the target is known to have.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	const most, within = 60, 0.2
+	z, c := bench(t), zoo.Window()
+	// A right interval misses one time in 20: only a second miss is a mistake.
+	for seed := uint64(1); ; seed++ {
+		j, s := soak(t, z, c, seed, 4*time.Minute)
+		curves := j.Book.Curves(j.Now)
+		if len(curves) != 1 || len(s.Faults) != 1 || s.Faults[0].Injected > most || s.Faults[0].Injected < most*3/4 {
+			t.Fatalf("seed %d: %d curves; faults %+v; want one of at most %d", seed, len(curves), s.Faults, most)
+		}
+		w := curves[0].Window()
+		t.Logf("seed %d: a queue drained every %v; after %d injections and %d memories the window is %v (%v to %v)",
+			seed, c.Drain, s.Faults[0].Injected, len(curves[0].Trials), w.At, w.Low, w.High)
+		if off := float64(w.At-c.Drain) / float64(c.Drain); off < -within || off > within {
+			t.Errorf("seed %d: the window is %v, want %v within %.0f %%", seed, w.At, c.Drain, 100*within)
+		}
+		switch inside := w.Low <= c.Drain && c.Drain <= w.High; {
+		case inside || t.Failed():
+			return
+		case seed == 2:
+			t.Errorf("%v is not between %v and %v, for the second time", c.Drain, w.Low, w.High)
+			return
+		}
+	}
+}
+
+// TestEndurance holds that whatever strikes a healthy target, however often, nothing is said to be wrong with it.
+func TestEndurance(t *testing.T) {
+	if !*whole {
+		t.Skip("part of the long form: make zoo")
+	}
+	t.Parallel()
+	const least = 500
+	j, s := soak(t, bench(t), zoo.Endurance(), 1, 14*time.Minute)
+	injected, kinds := 0, []string{}
+	for _, f := range s.Faults {
+		injected += f.Injected
+		kinds = append(kinds, fmt.Sprintf("%s %d (%d unknown)", f.Kind, f.Injected, j.Unknown[f.Kind]))
+	}
+	for _, kind := range []string{chaos.Kill, chaos.Restart, chaos.Pause, chaos.Recreate, chaos.Wipe, chaos.CrashAll} {
+		if j.Unknown[kind] == 0 {
+			t.Errorf("no write is unknown in a cycle with a %s", kind)
+		}
+	}
+	lost, wrong := 0, 0
+	for _, class := range memory.Classes {
+		lost += s.Losses[class]
+	}
+	for _, d := range memory.Defects {
+		wrong += s.Defects[d]
+	}
+	fmt.Printf("endurance, seed 1: %d injections on a healthy target: %s; %d cycles clean, %d inconclusive, %d unrecovered; %d writes acknowledged, %d rejected, %d unknown; %d losses, %d defects; %.0fs\n",
+		injected, strings.Join(kinds, ", "), s.Cycles.Clean, s.Cycles.Inconclusive, s.Cycles.Unrecovered,
+		s.Writes.Acknowledged, s.Writes.Rejected, s.Writes.Unknown, lost, wrong, j.Took.Seconds())
+	if injected < least || lost > 0 || wrong > 0 || s.Cycles.Unrecovered > 0 || s.Outcome != fact.CycleClean && s.Outcome != fact.CycleInconclusive {
+		t.Errorf("want at least %d injections, no loss, no defect and every recovery; found %+v", least, s.Found)
+	}
+}
