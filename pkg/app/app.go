@@ -23,6 +23,7 @@ import (
 	"amnesia/pkg/metrics"
 	"amnesia/pkg/oracle"
 	"amnesia/pkg/session"
+	"amnesia/pkg/session/browser"
 	"amnesia/pkg/soak"
 	"amnesia/pkg/web"
 )
@@ -51,9 +52,11 @@ type App struct {
 	run   string
 	loop  *soak.Loop
 	guard *chaos.Guard
-	fired []memory.Instant // faults of earlier daemons: the limits go on counting
-	done  []func() error   // clean-up, last first
-	serve func(context.Context) error
+	// browser is the one that users are played in; nil: they are played without one.
+	browser *browser.Driver
+	fired   []memory.Instant // faults of earlier daemons: the limits go on counting
+	done    []func() error   // clean-up, last first
+	serve   func(context.Context) error
 }
 
 // New opens everything and starts the target's services where the engine does that. On an error all that was opened is
@@ -80,6 +83,9 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 			m.Paused(a.guard.Paused())
 			m.NextFault(a.guard.Next())
 		}
+		if a.browser != nil {
+			m.BrowserRestarts(a.browser.Stats().Restarts)
+		}
 		return reg.Gather()
 	})
 	if err := a.openLedger(ctx, m); err != nil {
@@ -100,7 +106,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	accounts := newAccounts(teller, cfg.Sessions)
 	prober := chaos.NewProber(a.clock, 0)
 	a.loop = a.newLoop(engine, prober)
-	a.loop.Accounts, a.loop.Teller = accounts.user, teller.Memory
+	a.loop.Accounts, a.loop.Teller, a.loop.SelfTested = accounts.user, teller.Memory, m.SelfTested
 
 	if err := a.startTarget(ctx, engine, start, prober); err != nil {
 		return nil, err
@@ -113,6 +119,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 		return nil, err
 	}
 	a.onClose(driver.Close)
+	a.browser, _ = driver.(*browser.Driver)
 	if err := a.openPlayersAndViews(driver, accounts); err != nil {
 		return nil, err
 	}

@@ -96,8 +96,13 @@ type Metrics struct {
 	ledgerSize   prometheus.Gauge
 	ledgerErrors prometheus.Counter
 
-	mu   sync.Mutex
-	fold fold
+	selfTestFailures prometheus.Counter
+	selfTest         prometheus.Gauge
+	browserRestarts  *prometheus.CounterVec
+
+	mu       sync.Mutex
+	fold     fold
+	restarts map[string]int // those that are counted
 }
 
 // Buckets in seconds. Exposure wants the milliseconds after an acknowledgement, in which most losses happen.
@@ -120,6 +125,7 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 	}
 	m := &Metrics{
 		fold:       newFold(),
+		restarts:   map[string]int{},
 		writes:     counter("memory_writes_total", "Memories told, by what their user saw.", "outcome"),
 		memories:   gauge("memories", "Memories in the ledger that were judged, by their last verdict.", "verdict"),
 		losses:     counter("memory_losses_total", "Memories lost, each once.", "verdict", "class", "level", "fault", "service"),
@@ -155,6 +161,12 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 			Help: "Size of the ledger's files."}),
 		ledgerErrors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "amnesia", Name: "ledger_errors_total",
 			Help: "Appends that failed."}),
+
+		selfTestFailures: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "amnesia", Name: "oracle_selftest_failures_total",
+			Help: "Self-tests in which the daemon did not find a memory lost that was never told, or found one lost that is kept."}),
+		selfTest: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "amnesia", Name: "oracle_selftest_timestamp_seconds",
+			Help: "Time of the last self-test that was passed; 0 before the first."}),
+		browserRestarts: counter("browser_restarts_total", "Restarts of the browser that users are played in.", "reason"),
 	}
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "amnesia", Name: "build_info",
 		Help: "Always 1; the labels say which build this is."}, []string{"version", "revision", "goversion"})
@@ -164,7 +176,7 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 		info, m.writes, m.memories, m.losses, m.defects, m.recoveries, m.visible, m.exposure, m.detection,
 		m.cycles, m.cycleDuration, m.faults, m.faultsActive, m.refusals, m.faultRecovery, m.nextFault, m.paused,
 		m.foreignDeaths, m.sessions, m.sessionDuration, m.sweeps, m.sweepDuration, m.lastSweep, m.ledgerAppend,
-		m.ledgerSize, m.ledgerErrors,
+		m.ledgerSize, m.ledgerErrors, m.selfTestFailures, m.selfTest, m.browserRestarts,
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("registering the metrics: %w", err)
@@ -263,6 +275,25 @@ func (m *Metrics) LedgerAppend(d time.Duration, err error) {
 
 // LedgerSize sets the size of the ledger's files in bytes.
 func (m *Metrics) LedgerSize(bytes int64) { m.ledgerSize.Set(float64(bytes)) }
+
+// SelfTested is told of every self-test, as soak.Loop.SelfTested: when it was, and what was wrong, or nil.
+func (m *Metrics) SelfTested(at memory.Instant, wrong error) {
+	if wrong != nil {
+		m.selfTestFailures.Inc()
+		return
+	}
+	m.selfTest.Set(float64(at.Wall) / float64(time.Second))
+}
+
+// BrowserRestarts brings the count up to how often the browser was restarted in this daemon's life, by reason.
+func (m *Metrics) BrowserRestarts(total map[string]int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for reason, n := range total {
+		m.browserRestarts.WithLabelValues(reason).Add(float64(n - m.restarts[reason]))
+		m.restarts[reason] = n
+	}
+}
 
 // NextFault sets the earliest time of the next fault; a zero time: none is planned.
 func (m *Metrics) NextFault(t time.Time) {

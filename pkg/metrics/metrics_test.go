@@ -117,32 +117,34 @@ func TestNamesAndLabels(t *testing.T) {
 		labels string
 		series int
 	}{
-		"amnesia_build_info":                   {"goversion,revision,version", 1},
-		"amnesia_memory_writes_total":          {"outcome", 3},
-		"amnesia_memories":                     {"verdict", 9},
-		"amnesia_memory_losses_total":          {"class,fault,level,service,verdict", 9 * 3 * (1 + 3 + 4)},
-		"amnesia_memory_defects_total":         {"defect", 6},
-		"amnesia_memory_recoveries_total":      {"view", 2},
-		"amnesia_memory_visible_seconds":       {"view", 2},
-		"amnesia_loss_exposure_seconds":        {"fault,service", 3},
-		"amnesia_loss_detection_seconds":       {"", 1},
-		"amnesia_cycles_total":                 {"control,outcome", 10},
-		"amnesia_cycle_duration_seconds":       {"phase", 4},
-		"amnesia_faults_total":                 {"kind,outcome,service", 15},
-		"amnesia_faults_active":                {"kind,service", 3},
-		"amnesia_fault_refusals_total":         {"reason", len(chaos.Reasons())},
-		"amnesia_fault_recovery_seconds":       {"kind,service", 3},
-		"amnesia_next_fault_timestamp_seconds": {"", 1},
-		"amnesia_paused":                       {"reason", 2},
-		"amnesia_foreign_deaths_total":         {"cause,service", 6},
-		"amnesia_sessions_total":               {"driver,outcome", 4},
-		"amnesia_session_duration_seconds":     {"driver", 1},
-		"amnesia_sweeps_total":                 {"result,view", 6},
-		"amnesia_sweep_duration_seconds":       {"view", 2},
-		"amnesia_last_sweep_timestamp_seconds": {"view", 2},
-		"amnesia_ledger_append_seconds":        {"", 1},
-		"amnesia_ledger_size_bytes":            {"", 1},
-		"amnesia_ledger_errors_total":          {"", 1},
+		"amnesia_build_info":                        {"goversion,revision,version", 1},
+		"amnesia_memory_writes_total":               {"outcome", 3},
+		"amnesia_memories":                          {"verdict", 9},
+		"amnesia_memory_losses_total":               {"class,fault,level,service,verdict", 9 * 3 * (1 + 3 + 4)},
+		"amnesia_memory_defects_total":              {"defect", 6},
+		"amnesia_memory_recoveries_total":           {"view", 2},
+		"amnesia_memory_visible_seconds":            {"view", 2},
+		"amnesia_loss_exposure_seconds":             {"fault,service", 3},
+		"amnesia_loss_detection_seconds":            {"", 1},
+		"amnesia_cycles_total":                      {"control,outcome", 10},
+		"amnesia_cycle_duration_seconds":            {"phase", 4},
+		"amnesia_faults_total":                      {"kind,outcome,service", 15},
+		"amnesia_faults_active":                     {"kind,service", 3},
+		"amnesia_fault_refusals_total":              {"reason", len(chaos.Reasons())},
+		"amnesia_fault_recovery_seconds":            {"kind,service", 3},
+		"amnesia_next_fault_timestamp_seconds":      {"", 1},
+		"amnesia_paused":                            {"reason", 2},
+		"amnesia_foreign_deaths_total":              {"cause,service", 6},
+		"amnesia_oracle_selftest_failures_total":    {"", 1},
+		"amnesia_oracle_selftest_timestamp_seconds": {"", 1},
+		"amnesia_sessions_total":                    {"driver,outcome", 4},
+		"amnesia_session_duration_seconds":          {"driver", 1},
+		"amnesia_sweeps_total":                      {"result,view", 6},
+		"amnesia_sweep_duration_seconds":            {"view", 2},
+		"amnesia_last_sweep_timestamp_seconds":      {"view", 2},
+		"amnesia_ledger_append_seconds":             {"", 1},
+		"amnesia_ledger_size_bytes":                 {"", 1},
+		"amnesia_ledger_errors_total":               {"", 1},
 	}
 	families, err := reg.Gather()
 	if err != nil {
@@ -361,8 +363,13 @@ func TestGauges(t *testing.T) {
 	m.LedgerSize(4096)
 	m.LedgerAppend(2*time.Millisecond, nil)
 	m.LedgerAppend(time.Second, errors.New("disk full"))
+	m.SelfTested(at(5), nil)
+	m.SelfTested(at(9), errors.New("blind")) // is counted, and is none that was passed
+	m.BrowserRestarts(map[string]int{"browser_died": 2})
+	m.BrowserRestarts(map[string]int{"browser_died": 3})
 	expect(t, reg, map[string]float64{"paused{halted}": 1, "next_fault_timestamp_seconds{}": 1_700_000_000.5, "ledger_size_bytes{}": 4096,
-		"ledger_append_seconds{} n": 1, "ledger_append_seconds{} sum": .002, "ledger_errors_total{}": 1})
+		"ledger_append_seconds{} n": 1, "ledger_append_seconds{} sum": .002, "ledger_errors_total{}": 1,
+		"oracle_selftest_failures_total{}": 1, "oracle_selftest_timestamp_seconds{}": 1_700_000_005, "browser_restarts_total{browser_died}": 3})
 	m.Paused("")
 	m.NextFault(time.Time{})
 	if a, b := testutil.ToFloat64(m.paused.WithLabelValues("halted")), testutil.ToFloat64(m.nextFault); a != 0 || b != 0 {

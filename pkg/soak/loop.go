@@ -65,6 +65,8 @@ type Loop struct {
 	Recovery time.Duration // how long a service may take to be healthy again
 	Clock    memory.Clock
 	Log      *zap.Logger
+	// SelfTested is told of every self-test that could be made, with what was wrong; may be nil.
+	SelfTested func(at memory.Instant, wrong error)
 
 	mu       sync.Mutex
 	live     map[memory.ID]memory.Memory
@@ -79,7 +81,8 @@ type Loop struct {
 	firing   bool
 	// recovered is what the services were like when they were healthy again after the fault, until a sweep takes it.
 	recovered []fact.Health
-	cycles    int // run so far by this loop
+	cycles    int            // run so far by this loop
+	tested    memory.Instant // the last self-test that could be made
 }
 
 // MisconfiguredError says that a view showed no memory at all in the run's first cycle, a control: it looks in the wrong place.
@@ -141,6 +144,7 @@ func (l *Loop) Start(ctx context.Context) error {
 			}
 			return err
 		}
+		l.selfTest(ctx, oracle.NewBook())
 		if l.Cycles > 0 && l.cycles >= l.Cycles {
 			return nil
 		}
@@ -162,25 +166,30 @@ func (l *Loop) cycle(ctx context.Context) error {
 	inj, control := l.Plan(n)
 	control = control || l.cycles == 0 // each run calibrates
 	c := fact.Cycle{Run: l.Run, N: n, Control: control}
-	phase := func(p fact.Phase, at memory.Instant) error {
+	mark := func(p fact.Phase, at memory.Instant) fact.Fact {
 		c.Phase, c.At = p, at
-		return l.Ledger.Append(ctx, c)
+		return c
 	}
 	l.takeRecovered()
 	if err := l.retire(ctx); err != nil {
 		return err
 	}
-	if err := phase(fact.PhaseTraffic, l.Clock.Now()); err != nil {
+	if err := l.Ledger.Append(ctx, mark(fact.PhaseTraffic, l.Clock.Now())); err != nil {
 		return err
 	}
-	err := l.body(ctx, n, inj, control, phase)
+	err := l.body(ctx, n, inj, control, mark)
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	// The end of ctx leaves a cycle that says so, and whose memories are judged on what is known.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	facts, r := l.judge(n)
+	var facts []fact.Fact
+	if err == nil {
+		facts = append(facts, mark(fact.PhaseJudge, l.Clock.Now()))
+	}
+	verdicts, r := l.judge(n)
+	facts = append(facts, verdicts...)
 	c.Phase, c.Outcome, c.Reason, c.At = fact.PhaseClosed, r.Outcome, r.Reason, l.Clock.Now()
 	if err != nil && c.Outcome == fact.CycleClean {
 		c.Outcome, c.Reason = fact.CycleInconclusive, "the daemon was told to stop before the cycle was judged"
@@ -196,7 +205,7 @@ func (l *Loop) cycle(ctx context.Context) error {
 }
 
 // body is a cycle from the gate to the last sweep.
-func (l *Loop) body(ctx context.Context, n int, inj chaos.Injection, control bool, phase func(fact.Phase, memory.Instant) error) error {
+func (l *Loop) body(ctx context.Context, n int, inj chaos.Injection, control bool, mark func(fact.Phase, memory.Instant) fact.Fact) error {
 	healthy, err := l.readGate(ctx, n)
 	if err != nil {
 		return err
@@ -212,8 +221,9 @@ func (l *Loop) body(ctx context.Context, n int, inj chaos.Injection, control boo
 		}
 	}
 	fired := func() error { return nil }
+	var recovering memory.Instant
 	if healthy {
-		if fired, err = l.trafficUnderFault(ctx, n, inj, armed); err != nil {
+		if recovering, fired, err = l.trafficUnderFault(ctx, n, inj, armed); err != nil {
 			return err
 		}
 	}
@@ -223,7 +233,11 @@ func (l *Loop) body(ctx context.Context, n int, inj chaos.Injection, control boo
 		if err := fired(); err != nil {
 			return err
 		}
-		return phase(fact.PhaseSettle, at)
+		var phases []fact.Fact
+		if !recovering.IsZero() {
+			phases = append(phases, mark(fact.PhaseRecovery, recovering))
+		}
+		return l.Ledger.Append(ctx, append(phases, mark(fact.PhaseSettle, at))...)
 	})
 	go settling()
 	err = l.settle(ctx, n, settling)
@@ -234,10 +248,11 @@ func (l *Loop) body(ctx context.Context, n int, inj chaos.Injection, control boo
 }
 
 // trafficUnderFault plays the users and fires the armed injection, if there is one, when its moment comes. It returns
-// when the users are done and the target is healthy again; fired waits for the rest, which is the injection's journal.
-func (l *Loop) trafficUnderFault(ctx context.Context, n int, inj chaos.Injection, armed *chaos.Armed) (fired func() error, err error) {
+// when the users are done and the target is healthy again: recovering is when they were done, zero without an injection;
+// fired waits for the rest, which is the injection's journal.
+func (l *Loop) trafficUnderFault(ctx context.Context, n int, inj chaos.Injection, armed *chaos.Armed) (recovering memory.Instant, fired func() error, err error) {
 	if armed == nil {
-		return func() error { return nil }, l.traffic(ctx, n)
+		return recovering, func() error { return nil }, l.traffic(ctx, n)
 	}
 	t := newTrigger(inj)
 	l.setTrigger(t)
@@ -260,14 +275,15 @@ func (l *Loop) trafficUnderFault(ctx context.Context, n int, inj chaos.Injection
 	}
 	err = l.traffic(ctx, n)
 	close(done)
+	recovering = l.Clock.Now()
 	select {
 	case <-recovered:
 	case <-over:
 	}
 	if err != nil {
-		return nil, errors.Join(err, fired())
+		return recovering, nil, errors.Join(err, fired())
 	}
-	return fired, nil
+	return recovering, fired, nil
 }
 
 // fire waits for the point and lets the fault loose at its delay after it. What becomes of the target is in the facts:

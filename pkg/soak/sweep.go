@@ -92,25 +92,40 @@ type reading struct {
 // follows them all: what stands between the two for one view does so for each. Trouble with a view is evidence (of
 // nothing), not an error; an error is the ledger's, or the end of ctx.
 func (l *Loop) round(ctx context.Context, cycle int, ready func() error, rs []reading) error {
-	before := l.health(ctx, rs, l.takeRecovered())
+	sweeps, err := l.look(ctx, rs, l.takeRecovered())
+	if err != nil {
+		return err
+	}
+	facts := make([]fact.Fact, len(sweeps))
+	for i, s := range sweeps {
+		s.ID, s.Cycle = l.Ledger.NextSweep(), cycle
+		facts[i] = s
+	}
+	if err := ready(); err != nil {
+		return err
+	}
+	return l.Ledger.Append(ctx, facts...)
+}
+
+// look reads the views and says what was seen, as facts that are in no ledger yet. known is what stands for a reading of
+// the services before the reads. The error is the end of ctx.
+func (l *Loop) look(ctx context.Context, rs []reading, known []fact.Health) ([]fact.Sweep, error) {
+	before := l.health(ctx, rs, known)
 	var wg sync.WaitGroup
 	for i := range rs {
 		wg.Go(func() { l.read(ctx, &rs[i]) })
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	after := l.health(ctx, rs, nil)
-	facts := make([]fact.Fact, len(rs))
+	sweeps := make([]fact.Sweep, len(rs))
 	for i := range rs {
 		service := rs[i].look.Contract.Service
-		facts[i] = l.swept(cycle, &rs[i], before[service], after[service])
+		sweeps[i] = swept(&rs[i], before[service], after[service])
 	}
-	if err := ready(); err != nil {
-		return err
-	}
-	return l.Ledger.Append(ctx, facts...)
+	return sweeps, nil
 }
 
 func (l *Loop) read(ctx context.Context, r *reading) {
@@ -124,9 +139,9 @@ func (l *Loop) read(ctx context.Context, r *reading) {
 	}
 }
 
-// swept is the fact of one read.
-func (l *Loop) swept(cycle int, r *reading, before, after *fact.Health) fact.Sweep {
-	s := fact.Sweep{ID: l.Ledger.NextSweep(), Cycle: cycle, View: r.look.Contract.View, Began: r.began, Ended: r.ended,
+// swept is the fact of one read, without its place in a ledger.
+func swept(r *reading, before, after *fact.Health) fact.Sweep {
+	s := fact.Sweep{View: r.look.Contract.View, Began: r.began, Ended: r.ended,
 		Before: before, After: after, Complete: r.err == nil, Observations: r.obs}
 	if r.err != nil {
 		s.Error = r.err.Error()
