@@ -34,7 +34,7 @@ then looks in every place where a memory should still be, and counts those that 
 	r.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return app.Usage(fmt.Errorf("%w — fix: see '%s --help'", err, c.CommandPath()))
 	})
-	r.AddCommand(demoCmd(), runCmd(), whyCmd(), reportCmd(), judgeCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
+	r.AddCommand(demoCmd(), runCmd(), whyCmd(), reportCmd(), judgeCmd(), replayCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
 	return r
 }
 
@@ -168,16 +168,29 @@ Environment:
   AMNESIA_BROWSER_DIR   folder of the browser's driver (default: the user's cache)` + exitCodes,
 		Args: noArgs,
 	}
-	form := output(c, "one summary")
+	finish := soakFlags(c, &o.SoakOptions, "one summary", "the file's, or drawn")
+	f := c.Flags()
+	f.IntVar(&o.Cycles, "cycles", 0, "end after this many cycles (0: go on)")
+	f.DurationVar(&o.For, "for", 0, "end after this `time`, such as 48h (0: go on)")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := finish(); err != nil {
+			return err
+		}
+		return ended(app.Run(c.Context(), console(), o))
+	}
+	return c
+}
+
+// soakFlags adds the flags of a command that runs cycles; finish puts into o what can only be said once they are parsed.
+func soakFlags(c *cobra.Command, o *app.SoakOptions, result, seedOtherwise string) (finish func() error) {
+	form := output(c, result)
 	f := c.Flags()
 	f.StringArrayVarP(&o.Config, "config", "c", []string{"amnesia.yaml"}, "configuration `file`; further ones are laid over the first, and an empty key takes away")
 	f.BoolVar(&o.Armed, "armed", false, "inject faults although the file does not say armed: true (without, they are only announced)")
-	f.IntVar(&o.Cycles, "cycles", 0, "end after this many cycles (0: go on)")
-	f.DurationVar(&o.For, "for", 0, "end after this `time`, such as 48h (0: go on)")
 	share := minConclusive(c)
 	f.StringVar(&o.LogFormat, "log", "console", "`form` of the logs on stderr: console or json")
-	seed := seedFlag(c, "the file's, or drawn")
-	c.RunE = func(c *cobra.Command, _ []string) error {
+	seed := seedFlag(c, seedOtherwise)
+	return func() error {
 		var err error
 		if o.Form, err = outputForm(*form); err != nil {
 			return err
@@ -185,7 +198,37 @@ Environment:
 		o.Seed, o.MinConclusive = seed(), *share
 		o.BrowserDir = os.Getenv("AMNESIA_BROWSER_DIR")
 		o.Version, o.Getenv = version, os.Getenv
-		return ended(app.Run(c.Context(), console(), o))
+		return nil
+	}
+}
+
+func replayCmd() *cobra.Command {
+	var o app.ReplayOptions
+	c := &cobra.Command{
+		Use:   "replay LEDGER --cycle N",
+		Short: "Play the fault of a recorded cycle again, several times, and say how often it loses",
+		Long: `Takes the plan of one cycle from a recorded ledger (which fault, on what, after which point and delay), plays it again on
+the target of the configuration, each time with new accounts and memories, and says in how many of the replays it showed,
+with the 95 % interval. A first cycle without a fault calibrates. The replays have a ledger of their own, with which
+'amnesia why' and 'amnesia report' work as with any other; the recorded one is not changed.
+
+Environment:
+  AMNESIA_BROWSER_DIR   folder of the browser's driver (default: the user's cache)` + exitCodes,
+		Example: `  amnesia replay amnesia.db --cycle 7 --armed
+  amnesia replay amnesia.db --cycle 7 --times 30 -c staging.yaml -o json`,
+		Args: oneArg("ledger file"),
+	}
+	finish := soakFlags(c, &o.SoakOptions, "one object: the rates, and the summary", "that of the recorded run")
+	f := c.Flags()
+	f.IntVar(&o.Cycle, "cycle", 0, "`number` of the recorded cycle, one with a fault")
+	f.IntVar(&o.Times, "times", 10, "how many `times` to play it")
+	f.StringVarP(&o.Ledger, "ledger", "l", "", "new `file` for the ledger of the replays (default: beside the recorded one, named after it and the cycle)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := finish(); err != nil {
+			return err
+		}
+		o.From = args[0]
+		return ended(app.Replay(c.Context(), console(), o))
 	}
 	return c
 }

@@ -37,6 +37,9 @@ type Options struct {
 	BrowserDir string        // of Playwright's driver; empty: the user's cache
 	Log        *zap.Logger
 	Tap        func([]fact.Entry) // sees every fact once it is durable; may be nil
+	// Replay is a plan that every cycle but the first plays again, each with accounts of its own; nil: plans are drawn.
+	Replay *chaos.Injection
+	Fired  []memory.Instant // faults on this target that are in another ledger: the limits count them too
 }
 
 // App is one daemon on one target.
@@ -62,7 +65,7 @@ type App struct {
 // New opens everything and starts the target's services where the engine does that. On an error all that was opened is
 // closed again.
 func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error) {
-	a := &App{cfg: cfg, opts: o, log: o.Log, clock: clock.System(), run: newRun(), Docket: soak.NewDocket()}
+	a := &App{cfg: cfg, opts: o, log: o.Log, clock: clock.System(), run: newRun(), Docket: soak.NewDocket(), fired: o.Fired}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -241,19 +244,15 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 	a.guard = chaos.NewGuard(chaos.Limits{
 		Armed: cfg.Armed, Every: cfg.Limits.Every, PerHour: cfg.Limits.PerHour, Hours: cfg.Limits.Window, HaltAfter: cfg.Limits.HaltAfter,
 	}, engine, a.clock, chaos.GuardState{Fired: a.fired})
-	plan := a.planConfig()
 	services := make([]string, len(cfg.Target.Services))
 	for i, s := range cfg.Target.Services {
 		services[i] = s.Name
 	}
-	return &soak.Loop{
+	l := &soak.Loop{
 		Run: a.run, Seed: a.opts.Seed,
 		Users: cfg.Sessions.Users, Memories: cfg.Sessions.Memories,
 		PerAccount: cfg.Sessions.PerAccount, ForgetShare: cfg.Sessions.Forget, Retire: cfg.Sessions.Retire, Pace: [2]time.Duration{cfg.Sessions.Pace.Min, cfg.Sessions.Pace.Max},
-		Plan: func(cycle int) (chaos.Injection, bool) {
-			inj, fault := chaos.Plan(a.opts.Seed, plan, cycle, a.prior())
-			return inj, !fault
-		},
+		Plan:  a.plan(),
 		Every: cfg.Limits.Every, Cycles: a.opts.Cycles, For: a.opts.For,
 		Services: services, App: appService(cfg),
 		// A view that cannot be read may take as long to come back as a service.
@@ -263,6 +262,22 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 		Injector: chaos.NewInjector(chaos.InjectorConfig{Engine: engine, Journal: journal{a.Ledger}, Guard: a.guard, Prober: prober,
 			Clock: a.clock, After: cfg.Limits.Recovery}),
 		Clock: a.clock, Log: a.log,
+	}
+	if a.opts.Replay != nil {
+		l.PerAccount = l.Memories // so that each replay has new ones
+	}
+	return l
+}
+
+// plan says what a cycle does to the target: what is drawn for it, or what is to be played again.
+func (a *App) plan() func(cycle int) (inj chaos.Injection, control bool) {
+	if a.opts.Replay != nil {
+		return func(int) (chaos.Injection, bool) { return *a.opts.Replay, false }
+	}
+	from := a.planConfig()
+	return func(cycle int) (chaos.Injection, bool) {
+		inj, fault := chaos.Plan(a.opts.Seed, from, cycle, a.prior())
+		return inj, !fault
 	}
 }
 
@@ -293,13 +308,17 @@ func appService(cfg *config.Config) string {
 	return cfg.Target.Services[0].Name
 }
 
-// planConfig turns the file's faults into the plan's rules.
-func (a *App) planConfig() chaos.PlanConfig {
-	s := a.cfg.Sessions
-	p := chaos.PlanConfig{Points: map[string]int{
+// points says how many of each point a cycle passes.
+func points(s config.Sessions) map[string]int {
+	return map[string]int{
 		string(session.PointLoggedIn): s.Users, string(session.PointTold): s.Users * s.Memories,
 		string(session.PointAcknowledged): s.Users * s.Memories, string(session.PointIdle): s.Users * s.Memories,
-	}}
+	}
+}
+
+// planConfig turns the file's faults into the plan's rules.
+func (a *App) planConfig() chaos.PlanConfig {
+	p := chaos.PlanConfig{Points: points(a.cfg.Sessions)}
 	for _, svc := range a.cfg.Target.Services {
 		p.Services = append(p.Services, svc.Name)
 	}

@@ -48,14 +48,19 @@ func ended(found int, err error) (int, error) {
 	return found, err
 }
 
-// Explain gives the words for a person. A list of mistakes in a file speaks for itself. Control characters are made
-// harmless: an error may quote what the target says, and that must not reach the terminal raw.
+// Explain gives the words for a person. A list of mistakes in a file speaks for itself.
 func Explain(err error) string {
 	text := "amnesia: " + err.Error()
 	var mistakes config.Errors
 	if errors.As(err, &mistakes) {
 		text = mistakes.Error()
 	}
+	return harmless(text)
+}
+
+// harmless takes the control characters out of a text: it may quote what the target says, and that must not reach the
+// terminal raw.
+func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control)) {
 			return unicode.ReplacementChar

@@ -26,19 +26,24 @@ import (
 // lookTimeout bounds one read of a view, beyond what its contract lets a memory take to settle.
 const lookTimeout = 30 * time.Second
 
-// RunOptions are the flags of `amnesia run`.
-type RunOptions struct {
+// SoakOptions are the flags of every command that runs cycles on the target of a configuration.
+type SoakOptions struct {
 	Config        []string // files, later ones laid over the first
 	Armed         bool
-	Seed          *uint64 // nil: the file's, or drawn
-	Cycles        int
-	For           time.Duration
+	Seed          *uint64 // nil: not given
 	MinConclusive float64
 	LogFormat     string
 	Form          Form
 	BrowserDir    string
 	Version       string
 	Getenv        func(string) string
+}
+
+// RunOptions are the flags of `amnesia run`. Without a seed it is the file's, or drawn.
+type RunOptions struct {
+	SoakOptions
+	Cycles int
+	For    time.Duration
 }
 
 // drawSeed draws a seed that a person can type.
@@ -49,11 +54,10 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 	if err := o.check(); err != nil {
 		return ended(0, Usage(err))
 	}
-	cfg, err := LoadConfig(o.Config, o.Getenv)
+	cfg, err := o.load()
 	if err != nil {
 		return ended(0, err)
 	}
-	cfg.Armed = cfg.Armed || o.Armed
 	seed := drawSeed()
 	if cfg.Seed != nil {
 		seed = *cfg.Seed
@@ -67,23 +71,43 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 		log.Warn("not armed: faults are only announced — fix: set armed: true, or give --armed")
 	}
 	s, err := soakOnce(ctx, cfg, Options{Version: o.Version, Seed: seed, Cycles: o.Cycles, For: o.For, BrowserDir: o.BrowserDir, Log: log}, cfg.Target.URL)
-	if err != nil && (s.Cycles.All() == 0 || ExitCode(err) == exitUsage) {
+	if foundNothing(s, err) {
 		return ended(0, err)
 	}
 	// What ended the run early takes nothing from what it had found until then.
 	return ended(s.ExitCode(o.MinConclusive), errors.Join(err, c.summary(o.Form, s)))
 }
 
+// foundNothing reports whether a run ended before it had anything to say.
+func foundNothing(s report.Summary, err error) bool {
+	return err != nil && (s.Cycles.All() == 0 || ExitCode(err) == exitUsage)
+}
+
 func (o RunOptions) check() error {
 	switch {
-	case o.LogFormat != "console" && o.LogFormat != "json":
-		return fmt.Errorf("--log %s is unknown — fix: console or json", o.LogFormat)
 	case o.Cycles < 0:
 		return fmt.Errorf("--cycles %d is below 0 — fix: a number of cycles, or 0 for no end", o.Cycles)
 	case o.For < 0:
 		return fmt.Errorf("--for %s is below 0 — fix: a time such as 48h, or 0 for no end", o.For)
 	}
+	return o.SoakOptions.check()
+}
+
+func (o SoakOptions) check() error {
+	if o.LogFormat != "console" && o.LogFormat != "json" {
+		return fmt.Errorf("--log %s is unknown — fix: console or json", o.LogFormat)
+	}
 	return checkShare(o.MinConclusive)
+}
+
+// load loads the configuration, armed if a flag says so.
+func (o SoakOptions) load() (*config.Config, error) {
+	cfg, err := LoadConfig(o.Config, o.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Armed = cfg.Armed || o.Armed
+	return cfg, nil
 }
 
 // checkShare looks at --min-conclusive.

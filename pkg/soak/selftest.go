@@ -84,7 +84,7 @@ func (l *Loop) examine(ctx context.Context, book judge) (why string, wrong error
 	return "", judgedRight(book, kept, planted, contracts, acknowledged, sweeps, l.Clock.Now())
 }
 
-// sample gives the newest memory that was found kept, due in the views that had it when they were last read, and one of
+// sample gives the newest memory that was found kept, if late, due in the views that had it when they were last read, and one of
 // the same user that was never told and never will be. Views whose reading writes are left out, and for the kept one those
 // from which it may expire meanwhile.
 func (l *Loop) sample() (kept, planted memory.Memory, ok bool) {
@@ -94,7 +94,7 @@ func (l *Loop) sample() (kept, planted memory.Memory, ok bool) {
 		u := l.Accounts(n + l.turn[n]*l.Users)
 		l.mu.Unlock()
 		for _, m := range slices.Backward(alive) {
-			if m.User != u.Name || !l.kept(m.ID) {
+			if m.User != u.Name || !l.whole(m.ID) {
 				continue
 			}
 			kept, planted = m, l.Teller(u, session.MaxMemories-1)
@@ -116,6 +116,14 @@ func (l *Loop) sample() (kept, planted memory.Memory, ok bool) {
 		}
 	}
 	return kept, planted, false
+}
+
+// whole reports whether the memory was found everywhere where it must be, however late.
+func (l *Loop) whole(id memory.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.last[id].Kind
+	return k == memory.Kept || k == memory.Late
 }
 
 // has gives the views that had the memory when they were last read.
