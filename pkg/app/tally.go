@@ -133,7 +133,8 @@ func (t *tally) share(of, inconclusive cycles) Share {
 	return s
 }
 
-func (s Share) String() string {
+// words says it in one phrase.
+func (s Share) words() string {
 	if s.Of == 0 {
 		return "0 of 0"
 	}
@@ -156,12 +157,12 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 func (r Replayed) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cycle %d of %s again: %s\n", r.From.Cycle, r.From.Ledger, r.Plan.words)
-	fmt.Fprintf(&b, "  lost in %s\n", r.Lost)
+	fmt.Fprintf(&b, "  lost in %s\n", r.Lost.words())
 	if r.Defects.Times > 0 {
-		fmt.Fprintf(&b, "  with a defect in %s\n", r.Defects)
+		fmt.Fprintf(&b, "  with a defect in %s\n", r.Defects.words())
 	}
 	if r.Unrecovered.Times > 0 {
-		fmt.Fprintf(&b, "  not recovered in %s\n", r.Unrecovered)
+		fmt.Fprintf(&b, "  not recovered in %s\n", r.Unrecovered.words())
 	}
 	if r.Played < r.Times {
 		fmt.Fprintf(&b, "  cut short: played %d times of %d\n", r.Played, r.Times)
@@ -171,7 +172,7 @@ func (r Replayed) Write(w io.Writer) error {
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "  verdict\tclass\tfault\tservice\tin replays\tmemories")
 		for _, s := range r.Showed {
-			row := []string{s.What, s.Class, s.Fault, s.Service, s.Share.String(), short(s.Memories)}
+			row := []string{s.What, s.Class, s.Fault, s.Service, s.words(), short(s.Memories)}
 			for i := range row {
 				if row[i] == "" {
 					row[i] = "-"
