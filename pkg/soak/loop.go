@@ -44,7 +44,7 @@ type Loop struct {
 	Pace        [2]time.Duration // drawn from this range, between two messages of a user
 
 	Plan     func(cycle int) (inj chaos.Injection, control bool)
-	Every    time.Duration // least time from one cycle's start to the next
+	Every    time.Duration // least time from one cycle's start, and from its fault, to the next
 	Cycles   int           // 0: no end
 	For      time.Duration // 0: no end
 	Services []string
@@ -79,6 +79,7 @@ type Loop struct {
 	turn     []int          // how many accounts each user has used up
 	trig     *trigger
 	firing   bool
+	fired    memory.Instant // the last fault
 	// recovered is what the services were like when they were healthy again after the fault, until a sweep takes it.
 	recovered []fact.Health
 	cycles    int            // run so far by this loop
@@ -148,16 +149,23 @@ func (l *Loop) Start(ctx context.Context) error {
 		if l.Cycles > 0 && l.cycles >= l.Cycles {
 			return nil
 		}
-		if rest := l.Every - l.Clock.Now().Sub(start); rest > 0 {
-			timer := time.NewTimer(rest)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
-			}
-		}
+		l.rest(ctx, start)
 	}
 	return nil
+}
+
+// rest waits until the next cycle may begin, and the guard would let it have a fault: Every from the start of the last
+// cycle, and from its fault, which came later than that.
+func (l *Loop) rest(ctx context.Context, start memory.Instant) {
+	l.mu.Lock()
+	from := memory.Later(start, l.fired)
+	l.mu.Unlock()
+	timer := time.NewTimer(l.Every - l.Clock.Now().Sub(from))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // cycle is one whole cycle.
@@ -296,6 +304,9 @@ func (l *Loop) fire(ctx context.Context, t *trigger, armed *chaos.Armed, traffic
 	l.setFiring(true)
 	defer l.setFiring(false)
 	r, err := armed.Fire(ctx, due)
+	l.mu.Lock()
+	l.fired = memory.Later(l.fired, r.Fired)
+	l.mu.Unlock()
 	fields := []zap.Field{zap.Int64("injection", t.inj.ID), zap.String("kind", t.inj.Kind), zap.Strings("services", chaos.Hit(t.inj)),
 		zap.String("outcome", string(r.Outcome)), zap.Duration("recovery", r.Recovery)}
 	if ctx.Err() != nil {
