@@ -7,7 +7,7 @@
 // # Sweeps are reduced
 //
 // A sweep is appended with every observation it made. The ledger keeps those that say something new: a change (state,
-// copies, strangers, siblings, rig, detail; a TTL that came, went, or whose end moved by more than a sixteenth of it),
+// copies, strangers, siblings, rig, records, detail; a TTL that came, went, or whose end moved by more than a sixteenth of it),
 // and the second of two alike when it is absent or unreadable, because a loss needs a confirming read. For the members
 // of Read without an observation the rule is: read again, looks as in its last observation in this view, between the
 // sweep's Began and Ended. What Facts gives back and what Tap is given have been reduced in the same way, with

@@ -157,7 +157,7 @@ func (r reducer) reduce(f fact.Fact) fact.Fact {
 			last, seen := r[key(f.View, o.Memory)]
 			ends := (o.Ended.Wall + o.TTL*1e6) / 1e9
 			sign := func(n int64) int { return min(1, max(-1, int(n))) }
-			same := seen && last.State == o.State && last.Copies == o.Copies && last.Siblings == o.Siblings && last.Rig == o.Rig &&
+			same := seen && last.State == o.State && last.Copies == o.Copies && last.Siblings == o.Siblings && last.Records == o.Records && last.Rig == o.Rig &&
 				last.Detail == o.Detail && slices.Equal(last.Strangers, o.Strangers) && sign(last.TTL) == sign(o.TTL)
 			moved := o.TTL > 0 && max(ends-last.ends, last.ends-ends) > max(2, o.TTL/16_000)
 			confirms := (o.State == memory.Absent || o.State == memory.Unreadable) && !last.repeated
@@ -246,7 +246,7 @@ func TestReadTapAndRuleAgree(t *testing.T) {
 			}
 			for id := memory.ID(1); id < 10; id++ {
 				a, b := seen[fmt.Sprint(e.Seq, id)], last[fmt.Sprint(s.View, id)]
-				if s.Read.Has(id) && (a.State != b.State || a.Copies != b.Copies || a.Detail != b.Detail || a.Siblings != b.Siblings) {
+				if s.Read.Has(id) && (a.State != b.State || a.Copies != b.Copies || a.Detail != b.Detail || a.Siblings != b.Siblings || a.Records != b.Records) {
 					t.Fatalf("sweep %d read %s as %+v; the ledger says %+v", e.Seq, id, a, b)
 				}
 			}
