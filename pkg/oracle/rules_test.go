@@ -46,13 +46,16 @@ func open(w want) want {
 	return w
 }
 
+// clause is an example of one: what the tape says, and what the judge has to say of m1 at its end.
+type clause struct {
+	name  string
+	views []memory.Contract // default: the stack
+	tape  func(p *tape)
+	want  want
+}
+
 func TestClauses(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		views []memory.Contract // default: the stack
-		tape  func(p *tape)
-		want  want
-	}{
+	check(t, []clause{
 		// §1 The write.
 		{"1 a rejected write that is nowhere is no loss", nil, func(p *tape) {
 			p.begin(1, 1)
@@ -844,7 +847,11 @@ func TestClauses(t *testing.T) {
 			p.boot = "boot-2"
 			p.read("db", present, 100)
 		}, want{Kind: memory.Kept}},
-	} {
+	})
+}
+
+func check(t *testing.T, clauses []clause) {
+	for _, tt := range clauses {
 		t.Run(tt.name, func(t *testing.T) {
 			views := tt.views
 			if views == nil {

@@ -37,11 +37,42 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
+	dir, err := os.MkdirTemp("", "amnesia-zoo-")
+	if err != nil {
+		panic(err)
+	}
+	shared = sync.OnceValues(func() (*zoo.Zoo, error) { return build(dir) })
 	code := m.Run()
+	if code != 0 {
+		fmt.Printf("ledgers and truth logs are kept in %s\n", dir)
+	} else if err := os.RemoveAll(dir); err != nil {
+		panic(err)
+	}
 	if last != "" {
 		fmt.Println(last)
 	}
 	os.Exit(code)
+}
+
+// shared is the one zoo of all tests: it hands out the ports.
+var shared func() (*zoo.Zoo, error)
+
+func bench(t *testing.T) *zoo.Zoo {
+	t.Helper()
+	z, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
+// build builds the sample target, without the race detector, and gives a zoo around it.
+func build(dir string) (*zoo.Zoo, error) {
+	program := filepath.Join(dir, "zoo-sample")
+	if out, err := exec.Command("go", "build", "-o", program, "amnesia/cmd/chatapp").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building the sample target: %w\n%s", err, out)
+	}
+	return &zoo.Zoo{Chatapp: program, Dir: dir, BrowserDir: os.Getenv("AMNESIA_BROWSER_DIR"), Log: zap.NewNop()}, nil
 }
 
 // seeds is with how many each case is run.
@@ -55,27 +86,6 @@ func seeds(c zoo.Case) uint64 {
 		return 1
 	}
 	return 3
-}
-
-// bench builds the sample target, without the race detector, and gives a zoo around it.
-func bench(t *testing.T) *zoo.Zoo {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "zoo-sample")
-	if out, err := exec.Command("go", "build", "-o", program, "amnesia/cmd/chatapp").CombinedOutput(); err != nil {
-		t.Fatalf("building the sample target: %v\n%s", err, out)
-	}
-	dir, err := os.MkdirTemp("", "amnesia-zoo-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("ledgers and truth logs are kept in %s", dir)
-		} else if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return &zoo.Zoo{Chatapp: program, Dir: dir, BrowserDir: os.Getenv("AMNESIA_BROWSER_DIR"), Log: zap.NewNop()}
 }
 
 // board is what many runs at once came to, and in the long form tells a person how far they are.
