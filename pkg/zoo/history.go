@@ -74,7 +74,10 @@ func Judge(ctx context.Context, path string) (j Judgement, err error) {
 
 // Soak runs a case once, and judges its ledger without asking for the truth. path is the ledger.
 func (z *Zoo) Soak(ctx context.Context, k Case, seed uint64) (j Judgement, path string, err error) {
-	dir := z.dir(k, seed)
+	dir, err := z.dir(k, seed)
+	if err != nil {
+		return j, "", err
+	}
 	path = Result{Dir: dir}.Ledger()
 	if err := z.play(ctx, k, seed, dir, nil, func([]Server) error { return nil }); err != nil {
 		return j, path, err

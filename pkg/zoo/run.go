@@ -65,13 +65,18 @@ func (r Result) Wrong() []Compared {
 	return slices.DeleteFunc(slices.Clone(r.Memories), func(c Compared) bool { return c.OK() })
 }
 
-func (z *Zoo) dir(k Case, seed uint64) string {
-	return filepath.Join(z.Dir, k.file()+"-"+strconv.FormatUint(seed, 10))
+// dir makes the folder of a run.
+func (z *Zoo) dir(k Case, seed uint64) (string, error) {
+	return os.MkdirTemp(z.Dir, k.file()+"-"+strconv.FormatUint(seed, 10)+"-")
 }
 
 // Run runs a case once. The error says that the run tells nothing: it could not be made, or the bug did not show.
 func (z *Zoo) Run(ctx context.Context, k Case, seed uint64) (Result, error) {
-	r := Result{Case: k.Name, Seed: seed, Dir: z.dir(k, seed)}
+	r := Result{Case: k.Name, Seed: seed}
+	var err error
+	if r.Dir, err = z.dir(k, seed); err != nil {
+		return r, err
+	}
 	s, err := z.soak(ctx, k, seed, r.Dir)
 	if err != nil {
 		return r, err
@@ -152,11 +157,8 @@ func (z *Zoo) daemon(ctx context.Context, k Case, seed uint64, dir string, serve
 	return after(servers)
 }
 
-// configure writes the amnesia.yaml of a run into a folder of its own.
+// configure writes the amnesia.yaml of a run into its folder.
 func (z *Zoo) configure(ctx context.Context, k Case, servers []Server, dir string) (string, error) {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return "", err
-	}
 	addr, err := z.address(ctx)
 	if err != nil {
 		return "", err

@@ -48,6 +48,9 @@ func TestMain(m *testing.M) {
 	} else if err := os.RemoveAll(dir); err != nil {
 		panic(err)
 	}
+	if last != "" && code != 0 {
+		last += ", and something failed: see above"
+	}
 	if last != "" {
 		fmt.Println(last)
 	}
