@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"amnesia/pkg/chatapp/truth"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/ledger"
 	"amnesia/pkg/memory"
@@ -72,18 +73,34 @@ func Judge(ctx context.Context, path string) (j Judgement, err error) {
 	return j, nil
 }
 
-// Soak runs a case once, and judges its ledger without asking for the truth. path is the ledger.
-func (z *Zoo) Soak(ctx context.Context, k Case, seed uint64) (j Judgement, path string, err error) {
+// Soaked is a run whose verdicts nobody compares with the truth.
+type Soaked struct {
+	Judgement
+	Ledger string
+	// Unsaved is the longest time, by the truth log, for which a memory that the app had confirmed was not in its first
+	// home.
+	Unsaved time.Duration
+}
+
+// Soak runs a case once, and judges its ledger.
+func (z *Zoo) Soak(ctx context.Context, k Case, seed uint64) (s Soaked, err error) {
 	dir, err := z.dir(k, seed)
 	if err != nil {
-		return j, "", err
+		return s, err
 	}
-	path = Result{Dir: dir}.Ledger()
-	if err := z.play(ctx, k, seed, dir, nil, func([]Server) error { return nil }); err != nil {
-		return j, path, err
+	s.Ledger = Result{Dir: dir}.Ledger()
+	if err := z.play(ctx, k, seed, dir, nil, func([]Server) error {
+		log, err := truth.Read(filepath.Join(dir, "truth.jsonl"))
+		if err != nil {
+			return err
+		}
+		s.Unsaved = hear(log, k.Homes[0]).unsaved()
+		return nil
+	}); err != nil {
+		return s, err
 	}
-	j, err = Judge(ctx, path)
-	return j, path, err
+	s.Judgement, err = Judge(ctx, s.Ledger)
+	return s, err
 }
 
 // History is what was right of a run whose ledger is kept beside it.

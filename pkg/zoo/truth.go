@@ -236,6 +236,20 @@ func (w *witness) expire(ttl time.Duration, at time.Time) {
 	}
 }
 
+// unsaved is the longest time for which a memory that the app had confirmed was in no first home.
+func (w *witness) unsaved() (longest time.Duration) {
+	for _, m := range w.byID {
+		end := m.life().died
+		if spans := m.stores[m.first]; len(spans) > 0 && (end.IsZero() || spans[0].sure.Before(end)) {
+			end = spans[0].sure
+		}
+		if !m.taken.IsZero() {
+			longest = max(longest, end.Sub(m.taken))
+		}
+	}
+	return longest
+}
+
 // written is when the user's list in Redis was written last.
 func (w *witness) written(user string) (last time.Time) {
 	for _, m := range w.byID {
