@@ -44,13 +44,14 @@ type truthOf struct {
 	taken    time.Time // the app set out to say that it is saved; zero: never
 	stores   map[string][]span
 	tried    map[string]time.Time // by store: a save whose outcome is not known began
+	left     map[string]time.Time // by store: when it was last about to be removed
 	copies   map[string]int       // by store that was looked into at the end: the records that it has
 	starts   []start              // of the app
 	first    string               // the first home
 }
 
 func newTruthOf(id, first string) *truthOf {
-	return &truthOf{id: id, first: first, stores: map[string][]span{}, tried: map[string]time.Time{}, copies: map[string]int{}}
+	return &truthOf{id: id, first: first, stores: map[string][]span{}, tried: map[string]time.Time{}, left: map[string]time.Time{}, copies: map[string]int{}}
 }
 
 // start is a start of the app; the process before it was last heard of at died.
@@ -86,6 +87,7 @@ func hear(log *truth.Truth, first string) *witness {
 		if spans := w.byID[id].stores[store]; len(spans) > 0 && spans[len(spans)-1].until.IsZero() {
 			spans[len(spans)-1].until, spans[len(spans)-1].gone = until, gone
 		}
+		w.byID[id].left[store] = until
 		delete(held[store], id)
 	}
 	var before time.Time
@@ -177,19 +179,23 @@ func (m *truthOf) life() start {
 }
 
 // check sets what a server was found to hold at the end beside what the log says that it was given. What is missing went
-// with the first sudden end of the server after that: what is there after an end was saved.
+// with the first sudden end of the server after that: what is there after an end was saved. What is there though it was
+// removed came back with an end: the server fell back on what it had saved before.
 func (w *witness) check(store string, h holding, ends []*injected) error {
 	for id, m := range w.byID {
 		spans := m.stores[store]
 		last := len(spans) - 1
 		held, there := last >= 0 && spans[last].until.IsZero(), slices.Contains(h.ids, id)
 		switch tried := m.tried[store]; {
+		case there && !held && tried.IsZero() && !m.left[store].IsZero() && after(ends, m.left[store]) >= 0:
+			back := ends[after(ends, m.left[store])]
+			m.stores[store] = append(spans, span{soon: back.fired.Time(), sure: back.over.Time()})
 		case there && !held && tried.IsZero():
 			return fmt.Errorf("%s has %s, and the truth log says that it has not", store, id)
 		case there && !held:
 			m.stores[store] = append(spans, span{soon: tried, sure: h.at})
 		case !there && held:
-			i := slices.IndexFunc(ends, func(i *injected) bool { return i.fired.Time().After(spans[last].soon) })
+			i := after(ends, spans[last].soon)
 			if i < 0 && len(ends) > 0 && ends[len(ends)-1].over.Time().After(spans[last].soon) {
 				i = len(ends) - 1 // it was given just when that began
 			}
@@ -206,6 +212,11 @@ func (w *witness) check(store string, h holding, ends []*injected) error {
 		w.ends[user] = end
 	}
 	return nil
+}
+
+// after gives the place of the first end that was let loose after the moment, -1 when none was.
+func after(ends []*injected, at time.Time) int {
+	return slices.IndexFunc(ends, func(i *injected) bool { return i.fired.Time().After(at) })
 }
 
 // expire ends what Redis held for as long as a user's list lives after its last write. At the moment at nobody had

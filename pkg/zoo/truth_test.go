@@ -118,25 +118,32 @@ func TestCheck(t *testing.T) {
 		name     string
 		spans    []span
 		tried    time.Time
+		left     time.Time
 		there    bool
 		from, to float64
 		want     seen
 		fails    bool
 	}{
-		{"kept", []span{{soon: at(1), sure: at(2)}}, time.Time{}, true, 5, 50, here, false},
-		{"went with the first end", []span{{soon: at(1), sure: at(2)}}, time.Time{}, false, 13, 14, gone, false},
-		{"was there until then", []span{{soon: at(1), sure: at(2)}}, time.Time{}, false, 5, 9, here, false},
-		{"given between the ends", []span{{soon: at(11), sure: at(11.5)}}, time.Time{}, false, 13, 19, here, false},
-		{"given just when the last began", []span{{soon: at(20.5), sure: at(20.6)}}, time.Time{}, false, 23, 24, gone, false},
-		{"went by itself", []span{{soon: at(30), sure: at(31)}}, time.Time{}, false, 0, 0, gone, true},
-		{"its answer was lost", nil, at(3), true, 2, 60, open, false},
-		{"it failed", nil, at(3), false, 2, 60, gone, false},
-		{"never given", nil, time.Time{}, true, 0, 0, gone, true},
+		{"kept", []span{{soon: at(1), sure: at(2)}}, time.Time{}, time.Time{}, true, 5, 50, here, false},
+		{"went with the first end", []span{{soon: at(1), sure: at(2)}}, time.Time{}, time.Time{}, false, 13, 14, gone, false},
+		{"was there until then", []span{{soon: at(1), sure: at(2)}}, time.Time{}, time.Time{}, false, 5, 9, here, false},
+		{"given between the ends", []span{{soon: at(11), sure: at(11.5)}}, time.Time{}, time.Time{}, false, 13, 19, here, false},
+		{"given just when the last began", []span{{soon: at(20.5), sure: at(20.6)}}, time.Time{}, time.Time{}, false, 23, 24, gone, false},
+		{"went by itself", []span{{soon: at(30), sure: at(31)}}, time.Time{}, time.Time{}, false, 0, 0, gone, true},
+		{"its answer was lost", nil, at(3), time.Time{}, true, 2, 60, open, false},
+		{"it failed", nil, at(3), time.Time{}, false, 2, 60, gone, false},
+		{"never given", nil, time.Time{}, time.Time{}, true, 0, 0, gone, true},
+		{"its removal was undone", nil, time.Time{}, at(15), true, 23, 60, here, false},
+		{"it was removed, and not yet back", nil, time.Time{}, at(15), true, 16, 19, gone, false},
+		{"came back with nothing", nil, time.Time{}, at(25), true, 0, 0, gone, true},
 	} {
 		m := newTruthOf("1", redisServer)
 		m.stores[redisServer] = c.spans
 		if !c.tried.IsZero() {
 			m.tried[redisServer] = c.tried
+		}
+		if !c.left.IsZero() {
+			m.left[redisServer] = c.left
 		}
 		w := &witness{byID: map[string]*truthOf{"1": m}, ends: map[string]time.Time{}}
 		h := holding{at: at(50)}
