@@ -46,4 +46,4 @@ lint: ## gofmt, go vet and staticcheck
 	$(GO) run $(STATICCHECK) ./...
 
 clean: ## remove what was built
-	rm -rf bin amnesia-demo amnesia-soak bench.json
+	rm -rf bin amnesia-demo amnesia-soak bench.json zoo.json
