@@ -24,6 +24,7 @@ import (
 	"amnesia/chaos"
 	"amnesia/pkg/app"
 	"amnesia/pkg/fact"
+	"amnesia/pkg/ledger"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/report"
 )
@@ -32,9 +33,11 @@ const project = "amnesia-stack-test"
 
 // stack is the stack of the tests; it is up once for all of them, since each brings up only what it changes.
 type stack struct {
-	env     []string
-	metrics string
-	soaks   string
+	env []string
+	// Addresses.
+	appURL, chromaURL, metrics string
+
+	soaks string
 }
 
 func newStack(t *testing.T) *stack {
@@ -52,8 +55,13 @@ func newStack(t *testing.T) *stack {
 	for _, name := range []string{"APP", "CHROMA", "REDIS", "POSTGRES", "PROMETHEUS", "AMNESIA"} {
 		port := freePort(t)
 		s.env = append(s.env, fmt.Sprintf("%s_PORT=%d", name, port))
-		if name == "AMNESIA" {
+		switch name {
+		case "AMNESIA":
 			s.metrics = fmt.Sprintf("http://127.0.0.1:%d/metrics", port)
+		case "APP":
+			s.appURL = fmt.Sprintf("http://127.0.0.1:%d", port)
+		case "CHROMA":
+			s.chromaURL = fmt.Sprintf("http://127.0.0.1:%d", port)
 		}
 	}
 	if out, err := exec.Command("make", "-C", "../..", "build").CombinedOutput(); err != nil {
@@ -221,6 +229,7 @@ func TestStack(t *testing.T) {
 			t.Errorf("%+v", sum.Writes)
 		}
 		s.areHealthy(t)
+		s.compare(t, sum.Ledger, soak{})
 	})
 	for _, c := range []struct {
 		name string
@@ -249,6 +258,7 @@ func TestStack(t *testing.T) {
 			sum, code := s.run(t, c.soak)
 			c.check(t, sum, code)
 			s.areHealthy(t)
+			s.compare(t, sum.Ledger, c.soak)
 		})
 	}
 	t.Run("a container killed by somebody else", func(t *testing.T) {
@@ -260,6 +270,7 @@ func TestStack(t *testing.T) {
 			}
 		}})
 		said{kinds: []memory.Kind{memory.Lost}, by: []string{"foreign of redis"}, kept: []string{"kill of app"}}.check(t, sum, code)
+		s.compare(t, sum.Ledger, soak{homes: "redis"})
 	})
 }
 
@@ -307,6 +318,139 @@ func (s *stack) areHealthy(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatalf("not all are well: %v\n%s", err, out)
 		}
+	}
+}
+
+// compare holds the verdict of each acknowledged memory to what the servers hold when all is over, as their own clients
+// read it. (What the page shows beside that, the verdicts hidden and volatile, is no concern of the servers.)
+func (s *stack) compare(t *testing.T, path string, k soak) {
+	t.Helper()
+	l, err := ledger.OpenReadOnly(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	told, verdicts, acked := map[memory.ID]memory.Memory{}, map[memory.ID]memory.Kind{}, map[memory.ID]bool{}
+	for e, err := range l.Facts(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch f := e.Fact.(type) {
+		case fact.Begun:
+			told[f.Memory.ID] = f.Memory
+		case fact.Settled:
+			acked[f.Memory] = f.Outcome == memory.Acknowledged
+		case fact.Judged:
+			verdicts[f.Verdict.Memory] = f.Verdict.Kind
+		}
+	}
+	var stores []string // what they hold
+	switch {
+	case k.homes == "redis":
+		stores = []string{s.redis(t)}
+	case k.homes == "vectors":
+		stores = []string{s.chroma(t)}
+	case k.bugs == "ephemeral-client": // what is in the process, only the app can say
+		stores = []string{s.postgres(t), s.vectors(t)}
+	default:
+		stores = []string{s.postgres(t), s.chroma(t)}
+	}
+	for id, m := range told {
+		if !acked[id] {
+			continue
+		}
+		have := 0
+		for _, texts := range stores {
+			if strings.Contains(texts, m.Token) {
+				have++
+			}
+		}
+		said, right := verdicts[id], []memory.Kind{memory.Kept, memory.Late, memory.Hidden}
+		switch {
+		case have == 0:
+			right = []memory.Kind{memory.Lost}
+		case have < len(stores):
+			right = []memory.Kind{memory.Torn}
+		}
+		if !slices.Contains(right, said) {
+			t.Errorf("%s (%s) is in %d of %d stores, and was said to be %s", id, m.Token, have, len(stores), said)
+		}
+	}
+}
+
+func (s *stack) redis(t *testing.T) string {
+	const all = `local out = {} for _, k in ipairs(redis.call('KEYS', 'chat:memory:*')) do
+		for _, v in ipairs(redis.call('LRANGE', k, 0, -1)) do out[#out + 1] = v end end return out`
+	return s.exec(t, "redis", "redis-cli", "--raw", "EVAL", all, "0")
+}
+
+func (s *stack) postgres(t *testing.T) string {
+	return s.exec(t, "postgres", "psql", "-U", "chat", "-d", "chat", "-h", "127.0.0.1", "-At", "-c", "SELECT content FROM chat_memory")
+}
+
+func (s *stack) exec(t *testing.T, service string, command ...string) string {
+	t.Helper()
+	args := append([]string{"exec", "--env", "PGPASSWORD=memory", project + "-" + service + "-1"}, command...)
+	out, err := exec.CommandContext(t.Context(), "docker", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// chroma gives the documents of every collection.
+func (s *stack) chroma(t *testing.T) string {
+	t.Helper()
+	base := s.chromaURL + "/api/v2/tenants/default_tenant/databases/default_database/collections"
+	var collections []struct{ ID string }
+	ask(t, http.MethodGet, base, "", &collections)
+	var texts strings.Builder
+	for _, c := range collections {
+		var got struct{ Documents []string }
+		ask(t, http.MethodPost, base+"/"+c.ID+"/get", `{"include": ["documents"]}`, &got)
+		texts.WriteString(strings.Join(got.Documents, "\n"))
+	}
+	return texts.String()
+}
+
+// vectors gives what the app has of vectors.
+func (s *stack) vectors(t *testing.T) string {
+	t.Helper()
+	var texts strings.Builder
+	for at := s.appURL + "/debug/vectors"; at != ""; {
+		var page struct {
+			Items []struct{ Text string }
+			Next  string
+		}
+		ask(t, http.MethodGet, at, "", &page)
+		for _, item := range page.Items {
+			texts.WriteString(item.Text + "\n")
+		}
+		if at = page.Next; strings.HasPrefix(at, "/") {
+			at = s.appURL + at
+		}
+	}
+	return texts.String()
+}
+
+func ask(t *testing.T, method, url, body string, answer any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %s, %v\n%s", method, url, resp.Status, err, text)
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -106,6 +106,7 @@ func TestPagesInOtherEncodings(t *testing.T) {
 }
 
 func TestStreamsAreReadToTheirEnd(t *testing.T) {
+	clicked := make(chan struct{}) // a stream that is cut before the click is done makes the click fail
 	sf := surface(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/":
@@ -120,6 +121,7 @@ func TestStreamsAreReadToTheirEnd(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, "data: It\n\n")
 			_ = http.NewResponseController(w).Flush()
+			<-clicked
 			panic(http.ErrAbortHandler)
 		}
 	}))
@@ -129,7 +131,9 @@ func TestStreamsAreReadToTheirEnd(t *testing.T) {
 		t.Errorf("saw %+v, %v", seen, err)
 	}
 	must(t, sf.Goto(t.Context(), "/"))
-	must(t, sf.Click(t.Context(), "a"))
+	err = sf.Click(t.Context(), "a")
+	close(clicked)
+	must(t, err)
 	_, err = sf.Await(t.Context(), []session.Condition{{Response: "**/cut"}})
 	var te *session.TargetError
 	if !errors.As(err, &te) || te.Cause != session.CauseEOF {
