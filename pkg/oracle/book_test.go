@@ -712,3 +712,26 @@ func TestAMemoryThatComesLateIsNotTorn(t *testing.T) {
 		}
 	}
 }
+
+// A write that a fault took renewed nothing that would still be there: what was restored without it does not go early.
+func TestALostWriteRenewsNothing(t *testing.T) {
+	for _, faulty := range []bool{true, false} {
+		k := store("redis")
+		k.TTL, k.Slack, k.TTLFrom = 60*time.Second, time.Second, memory.TTLFromLastWrite
+		p := newTape(k)
+		p.tell(1, 1)
+		p.tell(2, 20)
+		at := 40.
+		if faulty {
+			p.fault(1, "kill", "redis", 32, 33)
+		}
+		left := obs(1, present)
+		left.TTL = 22_000 // of the first write alone
+		p.add(p.swept("redis", at, left, obs(2, absent)))
+		p.add(p.swept("redis", at+10, obs(2, absent)))
+		v, _ := p.book.Verdict(1, p.at(at+11))
+		if early := slices.Contains(v.Defects, memory.ExpiredEarly); early == faulty {
+			t.Errorf("with a fault %v: %s %v", faulty, v.Kind, v.Defects)
+		}
+	}
+}

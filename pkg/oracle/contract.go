@@ -118,7 +118,8 @@ func (c *Context) expiresEarly(h *History, k *contract, ttl time.Duration, r Rea
 	began := h.Begun
 	if slides(k) {
 		for _, w := range c.later(h) {
-			if !w.ack.IsZero() && c.comparable(w.ack, r.Began) && w.ack.Add(k.Settle).Before(r.Began) {
+			// A write that a fault may have taken renewed nothing that would still be there.
+			if !w.ack.IsZero() && c.comparable(w.ack, r.Began) && w.ack.Add(k.Settle).Before(r.Began) && !c.met(window{w.began, r.Ended}) {
 				began = memory.Later(began, w.began)
 			}
 		}

@@ -560,7 +560,7 @@ func (m *model) ttl(s *sight, w *world, y *told, r reading, stretch *reading, ha
 		from := y.at
 		for _, z := range w.laterWrites(y) {
 			if k.TTLFrom == memory.TTLFromLastWrite && z.ack.Seen != (memory.Instant{}) && w.measurable(z.ack.Seen, r.began) &&
-				r.began.Sub(z.ack.Seen) > k.Settle {
+				r.began.Sub(z.ack.Seen) > k.Settle && len(w.meeting(z.at, r.ended)) == 0 {
 				from = memory.Later(from, z.at)
 			}
 		}
