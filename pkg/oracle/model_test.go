@@ -78,7 +78,8 @@ func newModel(facts []fact.Fact) *model {
 		switch f := facts[i].(type) {
 		case fact.Sweep:
 			for _, t := range w.told {
-				if f.Read.Has(t.m.ID) && !t.gone {
+				// What a view has never said anything of, it has not been read for, whatever the set says.
+				if _, known := w.raw[t.m.ID.String()+" "+f.View]; known && f.Read.Has(t.m.ID) && !t.gone {
 					m.look(i, t.m.ID, f.Ended)
 				}
 			}
