@@ -61,11 +61,13 @@ type Limits struct {
 	HaltAfter int           // failed recoveries in a row until everything stops; 0: never
 }
 
-// GuardState is what outlives the daemon: a new guard is seeded with it from the ledger.
+// GuardState is what outlives the daemon: a new guard is seeded with it from the ledger (see Apply).
 type GuardState struct {
 	Fired            []memory.Instant // in order; those of the last hour suffice
 	FailedRecoveries int              // in a row
 	Paused           bool
+
+	last life
 }
 
 // Guard decides whether a fault may fire. It is safe for concurrent use.
@@ -200,8 +202,7 @@ func (g *Guard) end() {
 func (g *Guard) fired(at memory.Instant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// Older ones are needed by no rule, except the last by Every.
-	g.state.Fired = append(slices.DeleteFunc(g.state.Fired, func(t memory.Instant) bool { return at.Sub(t) > time.Hour }), at)
+	g.state.fire(at)
 }
 
 func (g *Guard) recovered(ok bool) {

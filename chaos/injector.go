@@ -243,17 +243,19 @@ func (in *Injector) fail(ctx context.Context, f Fault, res Result, steps []fact.
 	} else {
 		res.Reverted = true
 		steps = append(steps, fact.Step{Name: fact.StepReverted, At: in.Clock.Now()})
+		closed := fact.Step{Name: fact.StepClosed}
 		// A daemon that is ending waits for its undo, not for the target.
 		if !unhealthy && res.Recovered.IsZero() && ctx.Err() == nil {
 			if res.After, err = in.recover(ctx, f, res.Injection); err != nil {
 				_, unhealthy = errors.AsType[*Unhealthy](err)
-				errs = append(errs, err)
+				errs, closed.After = append(errs, err), res.After
 			} else {
 				res.Recovered = in.Clock.Now()
 				steps = append(steps, fact.Step{Name: fact.StepRecovered, After: res.After, At: res.Recovered})
 			}
 		}
-		steps = append(steps, fact.Step{Name: fact.StepClosed, At: in.Clock.Now()})
+		closed.At = in.Clock.Now()
+		steps = append(steps, closed)
 	}
 	res.Outcome = Failed
 	if unhealthy {

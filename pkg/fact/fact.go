@@ -258,6 +258,14 @@ type Judged struct {
 	At      memory.Instant `json:"at"`
 }
 
+// Pause says that a person held back all faults, or let them go again, which also forgives failed recoveries. It holds
+// until the next one, over restarts of the daemon.
+type Pause struct {
+	On     bool           `json:"on"`
+	Reason string         `json:"reason,omitempty"` // in the person's words
+	At     memory.Instant `json:"at"`
+}
+
 func (Run) fact()           {}
 func (Contracts) fact()     {}
 func (Cycle) fact()         {}
@@ -275,6 +283,7 @@ func (Log) fact()           {}
 func (Session) fact()       {}
 func (Gap) fact()           {}
 func (Judged) fact()        {}
+func (Pause) fact()         {}
 
 // At gives a fact's own instant: the end of what took time. It is for people and for "now" in a recorded ledger; the
 // order of facts is their Seq.
@@ -313,6 +322,8 @@ func At(f Fact) memory.Instant {
 	case Gap:
 		return f.To
 	case Judged:
+		return f.At
+	case Pause:
 		return f.At
 	}
 	return memory.Instant{}

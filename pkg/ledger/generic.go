@@ -22,6 +22,7 @@ const (
 	kindLog           = "log"
 	kindSession       = "session"
 	kindGap           = "gap"
+	kindPause         = "pause"
 )
 
 // generic is a fact as the table fact holds it.
@@ -65,6 +66,8 @@ func encodeGeneric(f fact.Fact) (generic, error) {
 		g = generic{kind: kindSession, wall: f.Ended.Wall}
 	case fact.Gap:
 		g = generic{kind: kindGap, wall: f.To.Wall}
+	case fact.Pause:
+		g = generic{kind: kindPause, wall: f.At.Wall}
 	default:
 		return g, fmt.Errorf("a %T is no fact that the ledger knows (facts are passed by value)", f)
 	}
@@ -102,6 +105,8 @@ func decodeGeneric(kind string, body []byte) (fact.Fact, error) {
 		return decode[fact.Session](body)
 	case kindGap:
 		return decode[fact.Gap](body)
+	case kindPause:
+		return decode[fact.Pause](body)
 	}
 	return nil, fmt.Errorf("a fact of the unknown kind %q: %w", kind, errDamaged)
 }

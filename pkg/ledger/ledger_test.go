@@ -86,6 +86,7 @@ func one() []fact.Fact {
 			During: true, Missing: []string{"redis"}, Found: []string{"page"}, Lateness: 4, Recovered: true, Open: true,
 			Because: "it is gone"}, Cycle: 3, At: at(40)},
 		fact.Retired{Memories: memory.SetOf(1, 2), At: at(41)},
+		fact.Pause{On: true, Reason: "a release", At: at(42)},
 	}
 }
 
