@@ -6,6 +6,3 @@ import "syscall"
 func groupOfItsOwn() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
-
-// self is the running program, even if its file has been replaced since.
-func self() (string, error) { return "/proc/self/exe", nil }

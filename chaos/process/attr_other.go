@@ -2,11 +2,6 @@
 
 package process
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 func groupOfItsOwn() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
-
-func self() (string, error) { return os.Executable() }

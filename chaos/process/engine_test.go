@@ -273,7 +273,7 @@ func TestAProgramWithoutTheHookIsTold(t *testing.T) {
 	d := exec.Command(os.Args[0])
 	d.Env = append(os.Environ(), roleKey+"=daemon", "PROCESS_TEST_NO_HOOK=1", "PROCESS_TEST_ADDR="+address(t))
 	out, err := d.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "it did not report ready — fix: call process.GuardianMain first in main") {
+	if err == nil || !strings.Contains(string(out), "it did not report ready — fix: call GuardianMain first in main") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -1,8 +1,8 @@
 //go:build unix
 
 // Package process is the engine that starts the services of a target itself, from their command lines, each in a
-// process group of its own. It needs nothing installed, and leaves nothing behind: a guardian (the same binary in a
-// session of its own) ends every group within two seconds of the daemon's death, however it died.
+// process group of its own. It needs nothing installed, and leaves nothing behind: a guardian ends every
+// group within two seconds of the daemon's death, however it died.
 //
 // Linux is its home. Elsewhere it does its best: a pause is not verified, and what leaves its process group is not found.
 // On Linux too, a descendant that leaves its group and also overwrites its environment cannot be found again; and only
@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"amnesia/chaos"
+	"amnesia/chaos/guardian"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
 )
@@ -51,7 +52,7 @@ type Engine struct {
 	clock    memory.Clock
 	services []*service
 	spawner  *spawner
-	guardian *guardian
+	guardian *guardian.Guardian
 	lines    feed[chaos.Line]
 	events   feed[chaos.Event]
 	closing  sync.Once
@@ -72,14 +73,14 @@ var (
 )
 
 // New checks the services, every one, and starts the guardian. No service is started yet. The program must call
-// GuardianMain first thing in main.
+// GuardianMain, or guardian.Main with the duty Guard, first thing in main.
 func New(cfg Config) (*Engine, error) {
 	e := &Engine{clock: cfg.Clock, id: engineID(cfg.Clock.Now())}
 	if err := e.prepare(cfg); err != nil {
 		return nil, err
 	}
-	e.guardian = &guardian{id: e.id}
-	if err := e.guardian.ensure(nil); err != nil {
+	e.guardian = guardian.New(GuardianDuty)
+	if err := e.guarded(); err != nil {
 		return nil, err
 	}
 	e.spawner = newSpawner()
@@ -166,7 +167,7 @@ func (e *Engine) Close() error {
 		}
 		wg.Wait()
 		killMarked(e.id)
-		e.closed = errors.Join(append(errs, e.guardian.close())...)
+		e.closed = errors.Join(append(errs, e.guardian.Close())...)
 		e.spawner.close()
 		e.lines.close()
 		e.events.close()

@@ -99,7 +99,7 @@ func (e *Engine) start(ctx context.Context, s *service) error {
 	if err := e.portFree(ctx, s); err != nil {
 		return err
 	}
-	if err := e.guardian.ensure(e.groups()); err != nil {
+	if err := e.guarded(); err != nil {
 		return err
 	}
 	r, w, err := os.Pipe()
@@ -122,7 +122,7 @@ func (e *Engine) start(ctx context.Context, s *service) error {
 		return startError(s, err)
 	}
 	p.pid = p.cmd.Process.Pid
-	e.guardian.tell(p.pid)
+	e.tell(p.pid)
 	p.instance = fact.Instance{ID: strconv.Itoa(p.pid), Started: startTime(p.pid)}
 	s.proc = p
 	go p.tail.read(r, func(text string) { e.lines.send(chaos.Line{Service: s.Name, At: e.clock.Now().Time(), Text: text}) })
@@ -140,7 +140,7 @@ func (e *Engine) follow(s *service, p *proc) {
 	ours := p.ours
 	p.mu.Unlock()
 	endGroup(p.pid)
-	e.guardian.forget(p.pid)
+	e.tell(-p.pid)
 	close(p.done)
 	e.events.send(chaos.Event{Service: s.Name, Instance: p.instance, Kind: "die", Exit: exitCode(p.cmd.ProcessState), At: at, Ours: ours})
 }
