@@ -22,12 +22,13 @@ const (
 	ReasonPerHour     Reason = "per_hour"
 	ReasonHours       Reason = "hours"
 	ReasonUnhealthy   Reason = "unhealthy" // the gate before was not green
+	ReasonLedger      Reason = "ledger"    // it cannot be journaled
 )
 
 // Reasons lists them all, so that each series can exist from the start.
 func Reasons() []Reason {
 	return []Reason{ReasonService, ReasonUnavailable, ReasonPaused, ReasonHalted, ReasonBusy, ReasonTooSoon,
-		ReasonPerHour, ReasonHours, ReasonUnhealthy}
+		ReasonPerHour, ReasonHours, ReasonUnhealthy, ReasonLedger}
 }
 
 // Refusal is the error of a fault that was not allowed. Nothing was done.

@@ -82,8 +82,8 @@ type Armed struct {
 }
 
 // Arm takes the injection up to the moment before firing, so that little is left to do when the moment comes: it is
-// journaled as planned, admitted by the guard, available, and the whole target is healthy. A *Refusal is journaled too;
-// any other error means that the journal failed. Nothing has been done to the target, and no undo is owed.
+// journaled as planned, admitted by the guard, available, and the whole target is healthy. A *Refusal is journaled too, if
+// the journal works; any other error means that it failed. Nothing has been done to the target, and no undo is owed.
 func (in *Injector) Arm(ctx context.Context, inj Injection) (*Armed, error) {
 	inj.DryRun = inj.DryRun || !in.Guard.Armed()
 	if err := in.step(ctx, inj, fact.Step{Name: fact.StepPlanned, Plan: &inj}); err != nil {
@@ -113,7 +113,7 @@ func (in *Injector) Arm(ctx context.Context, inj Injection) (*Armed, error) {
 		return nil, in.refused(ctx, inj, r)
 	}
 	if err := in.step(ctx, inj, fact.Step{Name: fact.StepGated, Before: a.before}); err != nil {
-		return nil, err
+		return nil, in.unwritten(ctx, inj, err)
 	}
 	return a, nil
 }
@@ -167,8 +167,8 @@ func (a *Armed) Fire(ctx context.Context, due memory.Instant) (Result, error) {
 	at := memory.Later(in.Clock.Now(), due)
 	if err := in.append(ctx, inj, fact.Step{Name: fact.StepFiring, Plan: &inj, Before: a.before, At: at}); err != nil {
 		// It may be durable all the same. Nothing was done, so an undo by a later daemon will find nothing to undo.
-		res.Outcome = Failed
-		return res, fmt.Errorf("nothing was injected: %w", err)
+		res.Outcome = Refused
+		return res, in.unwritten(ctx, inj, err)
 	}
 
 	err := sleep(ctx, due.Sub(in.Clock.Now()))
@@ -368,6 +368,13 @@ func proof(inj Injection) string {
 // refused journals the refusal and gives it back.
 func (in *Injector) refused(ctx context.Context, inj Injection, why error) error {
 	return errors.Join(why, in.step(context.WithoutCancel(ctx), inj, fact.Step{Name: fact.StepRefused, Detail: why.Error()}))
+}
+
+// unwritten refuses what cannot be journaled.
+func (in *Injector) unwritten(ctx context.Context, inj Injection, err error) error {
+	r := refuse(inj, ReasonLedger, "nothing was injected: %v", err)
+	r.Err = err
+	return in.refused(ctx, inj, r)
 }
 
 // step appends a step that happens now.

@@ -307,12 +307,17 @@ func TestFireKeepsToItsInstant(t *testing.T) {
 }
 
 func TestNothingIsDoneWhenTheJournalFails(t *testing.T) {
-	for _, at := range []fact.StepName{fact.StepPlanned, fact.StepGated, fact.StepFiring} {
+	for at, want := range map[fact.StepName]chaos.Outcome{
+		fact.StepPlanned: chaos.Failed, fact.StepGated: chaos.Refused, fact.StepFiring: chaos.Refused,
+	} {
 		e, j := newTarget("app"), &journal{failAt: at}
 		in, _ := injector(e, j, armed)
 		res, err := in.Do(t.Context(), chaos.Injection{Kind: chaos.Kill, Service: "app"})
-		if err == nil || res.Outcome != chaos.Failed || len(e.calls) > 0 {
+		if err == nil || res.Outcome != want || len(e.calls) > 0 {
 			t.Errorf("journal fails at %s: %s, %v, calls %v", at, res.Outcome, err, e.calls)
+		}
+		if r, ok := errors.AsType[*chaos.Refusal](err); want == chaos.Refused && (!ok || r.Reason != chaos.ReasonLedger || !j.has(fact.StepRefused)) {
+			t.Errorf("journal fails at %s: %v, steps %v", at, err, j.names())
 		}
 	}
 }

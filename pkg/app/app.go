@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -40,6 +41,10 @@ type Options struct {
 	// Replay is a plan that every cycle but the first plays again, each with accounts of its own; nil: plans are drawn.
 	Replay *chaos.Injection
 	Fired  []memory.Instant // faults on this target that are in another ledger: the limits count them too
+
+	Clock       memory.Clock  // nil: the system's
+	StepTimeout time.Duration // of one action of a user; 0: the player's own
+	LookTimeout time.Duration // of one read of a view, beyond what its contract lets a memory take to settle; 0: 30 s
 }
 
 // App is one daemon on one target.
@@ -55,6 +60,7 @@ type App struct {
 	run   string
 	loop  *soak.Loop
 	guard *chaos.Guard
+	books *patient // the ledger, for all that goes on while cycles run
 	// browser is the one that users are played in; nil: they are played without one.
 	browser *browser.Driver
 	fired   []memory.Instant // faults of earlier daemons: the limits go on counting
@@ -65,7 +71,11 @@ type App struct {
 // New opens everything and starts the target's services where the engine does that. On an error all that was opened is
 // closed again.
 func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error) {
-	a := &App{cfg: cfg, opts: o, log: o.Log, clock: clock.System(), run: newRun(), Docket: soak.NewDocket(), fired: o.Fired}
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	o.LookTimeout = cmp.Or(o.LookTimeout, 30*time.Second)
+	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, run: newRun(), Docket: soak.NewDocket(), fired: o.Fired}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -83,7 +93,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 			m.LedgerSize(a.Ledger.Stats().Bytes)
 		}
 		if a.guard != nil {
-			m.Paused(a.guard.Paused())
+			m.Paused(a.paused()...)
 			m.NextFault(a.guard.Next())
 		}
 		if a.browser != nil {
@@ -149,6 +159,7 @@ func (a *App) Run(ctx context.Context) error {
 		}
 		served <- err
 	}()
+	defer a.books.until(ctx)()
 	err := a.loop.Start(ctx)
 	cancel()
 	return errors.Join(err, <-served)
@@ -181,6 +192,7 @@ func (a *App) openLedger(ctx context.Context, m *metrics.Metrics) error {
 		return err
 	}
 	a.Ledger = l
+	a.books = newPatient(l, a.clock, a.log)
 	a.onClose(l.Close)
 	// What earlier runs left in this ledger is judged, and counted, together with what comes.
 	for e, err := range l.Facts(ctx, 0) {
@@ -207,12 +219,23 @@ func (a *App) listen(ctx context.Context, g prometheus.Gatherer) error {
 	return nil
 }
 
-// ready reports an error until the loop can run.
+// ready reports an error until the loop can run, and while it cannot record what it does.
 func (a *App) ready() error {
 	if a.loop == nil || a.loop.Player == nil {
 		return errors.New("starting")
 	}
-	return nil
+	return a.books.stuck()
+}
+
+// paused says why faults are held back.
+func (a *App) paused() (reasons []chaos.Reason) {
+	if r := a.guard.Paused(); r != "" {
+		reasons = append(reasons, r)
+	}
+	if a.books.stuck() != nil {
+		reasons = append(reasons, chaos.ReasonLedger)
+	}
+	return reasons
 }
 
 // revertOpen undoes what an earlier daemon fired and did not live to undo, before anything else is done to the target.
@@ -226,17 +249,6 @@ func (a *App) revertOpen(ctx context.Context) error {
 	}
 	a.log.Warn("undoing injections that an earlier daemon left open", zap.Int("injections", len(open)))
 	return a.loop.Injector.RevertOpen(ctx, open)
-}
-
-// journal gives the injector the ledger.
-type journal struct{ *ledger.Ledger }
-
-func (j journal) Step(ctx context.Context, steps ...fact.Step) error {
-	facts := make([]fact.Fact, len(steps))
-	for i, s := range steps {
-		facts[i] = s
-	}
-	return j.Append(ctx, facts...)
 }
 
 func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
@@ -258,8 +270,8 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 		// A view that cannot be read may take as long to come back as a service.
 		TrafficWithin: 5 * time.Minute, SettleWithin: cfg.Limits.Recovery,
 		Driver: cfg.Sessions.Driver,
-		Ledger: a.Ledger, Docket: a.Docket, Engine: engine, Prober: prober, Recovery: cfg.Limits.Recovery,
-		Injector: chaos.NewInjector(chaos.InjectorConfig{Engine: engine, Journal: journal{a.Ledger}, Guard: a.guard, Prober: prober,
+		Ledger: a.books, Docket: a.Docket, Engine: engine, Prober: prober, Recovery: cfg.Limits.Recovery,
+		Injector: chaos.NewInjector(chaos.InjectorConfig{Engine: engine, Journal: journal{a.books}, Guard: a.guard, Prober: prober,
 			Clock: a.clock, After: cfg.Limits.Recovery}),
 		Clock: a.clock, Log: a.log,
 	}

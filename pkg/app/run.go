@@ -23,9 +23,6 @@ import (
 	"amnesia/pkg/session/web"
 )
 
-// lookTimeout bounds one read of a view, beyond what its contract lets a memory take to settle.
-const lookTimeout = 30 * time.Second
-
 // SoakOptions are the flags of every command that runs cycles on the target of a configuration.
 type SoakOptions struct {
 	Config        []string // files, later ones laid over the first

@@ -38,7 +38,7 @@ func (a *App) openDriver(ctx context.Context) (session.Driver, error) {
 // openPlayersAndViews makes the players: one for the traffic, whose points can trigger a fault, and one that only reads.
 func (a *App) openPlayersAndViews(driver session.Driver, accounts *accounts) error {
 	script := &a.cfg.Sessions.Script
-	player, err := session.NewPlayer(driver, script, session.Options{Clock: a.clock, Watch: a.loop.Watch, CountsFrom: a.cfg.Sessions.CountsFrom})
+	player, err := session.NewPlayer(driver, script, session.Options{Clock: a.clock, Watch: a.loop.Watch, CountsFrom: a.cfg.Sessions.CountsFrom, StepTimeout: a.opts.StepTimeout})
 	if err != nil {
 		return fmt.Errorf("sessions.script: %w", err)
 	}
@@ -46,7 +46,7 @@ func (a *App) openPlayersAndViews(driver session.Driver, accounts *accounts) err
 	if b, ok := driver.(*browser.Driver); ok {
 		looking = b.Untraced()
 	}
-	reader, err := session.NewPlayer(looking, script, session.Options{Clock: a.clock, CountsFrom: a.cfg.Sessions.CountsFrom})
+	reader, err := session.NewPlayer(looking, script, session.Options{Clock: a.clock, CountsFrom: a.cfg.Sessions.CountsFrom, StepTimeout: a.opts.StepTimeout})
 	if err != nil {
 		return fmt.Errorf("sessions.script: %w", err)
 	}
@@ -57,7 +57,7 @@ func (a *App) openPlayersAndViews(driver session.Driver, accounts *accounts) err
 			return fmt.Errorf("views.%s: %w", v.Name, err)
 		}
 		a.onClose(opened.Close)
-		a.loop.Looks = append(a.loop.Looks, soak.Look{View: opened, Contract: contracts[i], Last: v.Kind == "answer", Timeout: 2*contracts[i].Settle + lookTimeout})
+		a.loop.Looks = append(a.loop.Looks, soak.Look{View: opened, Contract: contracts[i], Last: v.Kind == "answer", Timeout: 2*contracts[i].Settle + a.opts.LookTimeout})
 	}
 	a.loop.Player = player
 	return nil

@@ -239,6 +239,17 @@ func code(err error) int {
 	return 0
 }
 
+// Temporary reports whether err, of an append, says that the file cannot be written now and may be later: its disk is
+// full or gives errors, or another program holds it. Nothing of that append is recorded, and it may be tried again.
+func Temporary(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN,
+		sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM:
+		return true
+	}
+	return false
+}
+
 // hint says what a person can do about an error of SQLite.
 func hint(err error) string {
 	switch code(err) {

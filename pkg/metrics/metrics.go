@@ -58,7 +58,7 @@ var (
 	cycleOutcomes   = []fact.CycleOutcome{fact.CycleClean, fact.CycleLosses, fact.CycleDefects, fact.CycleUnrecovered, fact.CycleInconclusive}
 	sweepResults    = []string{complete, partial, unreadable}
 	sessionOutcomes = []string{"ok", "target_error", "rig_error", "aborted"}
-	pauses          = []chaos.Reason{chaos.ReasonPaused, chaos.ReasonHalted}
+	pauses          = []chaos.Reason{chaos.ReasonPaused, chaos.ReasonHalted, chaos.ReasonLedger}
 	deathCauses     = []string{"oom", "exit", "external"}
 	phases          = []fact.Phase{fact.PhaseTraffic, fact.PhaseRecovery, fact.PhaseSettle, fact.PhaseJudge}
 )
@@ -304,11 +304,11 @@ func (m *Metrics) NextFault(t time.Time) {
 	m.nextFault.Set(float64(t.UnixNano()) / 1e9)
 }
 
-// Paused says why faults are held back, as chaos.Guard.Paused does; an empty reason: they are not.
-func (m *Metrics) Paused(reason chaos.Reason) {
+// Paused says why faults are held back; no reason: they are not.
+func (m *Metrics) Paused(reasons ...chaos.Reason) {
 	for _, r := range pauses {
 		on := 0.0
-		if r == reason {
+		if slices.Contains(reasons, r) {
 			on = 1
 		}
 		m.paused.WithLabelValues(string(r)).Set(on)

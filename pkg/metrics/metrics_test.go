@@ -133,7 +133,7 @@ func TestNamesAndLabels(t *testing.T) {
 		"amnesia_fault_refusals_total":              {"reason", len(chaos.Reasons())},
 		"amnesia_fault_recovery_seconds":            {"kind,service", 3},
 		"amnesia_next_fault_timestamp_seconds":      {"", 1},
-		"amnesia_paused":                            {"reason", 2},
+		"amnesia_paused":                            {"reason", 3},
 		"amnesia_foreign_deaths_total":              {"cause,service", 6},
 		"amnesia_oracle_selftest_failures_total":    {"", 1},
 		"amnesia_oracle_selftest_timestamp_seconds": {"", 1},
@@ -370,7 +370,7 @@ func TestGauges(t *testing.T) {
 	expect(t, reg, map[string]float64{"paused{halted}": 1, "next_fault_timestamp_seconds{}": 1_700_000_000.5, "ledger_size_bytes{}": 4096,
 		"ledger_append_seconds{} n": 1, "ledger_append_seconds{} sum": .002, "ledger_errors_total{}": 1,
 		"oracle_selftest_failures_total{}": 1, "oracle_selftest_timestamp_seconds{}": 1_700_000_005, "browser_restarts_total{browser_died}": 3})
-	m.Paused("")
+	m.Paused()
 	m.NextFault(time.Time{})
 	if a, b := testutil.ToFloat64(m.paused.WithLabelValues("halted")), testutil.ToFloat64(m.nextFault); a != 0 || b != 0 {
 		t.Errorf("paused %v, next fault %v", a, b)

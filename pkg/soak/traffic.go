@@ -123,7 +123,8 @@ func (p *part) script(ctx context.Context, s *session.Session) (broken, err erro
 func (p *part) tell(ctx context.Context, s *session.Session) (broken, err error) {
 	m := p.compose(p.user, p.cycle)
 	p.left--
-	if err := p.Ledger.Append(ctx, fact.Begun{Memory: m, At: p.Clock.Now()}); err != nil {
+	// The end of the traffic is no reason to leave open whether this is on record.
+	if err := p.Ledger.Append(context.WithoutCancel(ctx), fact.Begun{Memory: m, At: p.Clock.Now()}); err != nil {
 		return err, nil
 	}
 	p.adopt(m)
@@ -137,7 +138,7 @@ func (p *part) tell(ctx context.Context, s *session.Session) (broken, err error)
 }
 
 func (p *part) forget(ctx context.Context, s *session.Session, m memory.Memory) (broken, err error) {
-	if err := p.Ledger.Append(ctx, fact.ForgetBegun{Memory: m.ID, At: p.Clock.Now()}); err != nil {
+	if err := p.Ledger.Append(context.WithoutCancel(ctx), fact.ForgetBegun{Memory: m.ID, At: p.Clock.Now()}); err != nil {
 		return err, nil
 	}
 	r, err := s.Forget(ctx, m)
