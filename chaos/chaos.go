@@ -109,6 +109,13 @@ type Undoer interface {
 	Recall(undo json.RawMessage) error
 }
 
+// Finisher is an engine in which something goes on although whoever began it has died: such as a stop that waits for its
+// grace to pass, or half of a volume that is emptied.
+type Finisher interface {
+	// Finish brings it to its end, before a revert starts what is down. It does nothing where nothing is under way.
+	Finish(ctx context.Context, inj Injection) error
+}
+
 // Undo is what an injection's record holds for its revert.
 type Undo struct {
 	Targets []UndoTarget    `json:"targets"`

@@ -125,10 +125,10 @@ func (f fault) missing(inj Injection) string {
 
 func (f fault) Inject(ctx context.Context, inj Injection) error { return f.hurt(ctx, f.engine, inj) }
 
-// Revert thaws and joins what may be held, then starts whatever is down. Every part of it does nothing to a service that
+// Revert ends what is still under way, thaws and joins what may be held, then starts whatever is down. Every part of it does nothing to a service that
 // is well.
 func (f fault) Revert(ctx context.Context, inj Injection) error {
-	return errors.Join(f.recall(inj), each(Hit(inj), func(service string) error {
+	return errors.Join(f.recall(inj), f.finish(ctx, inj), each(Hit(inj), func(service string) error {
 		var errs []error
 		if p, ok := f.engine.(Pauser); ok && f.kind == Pause {
 			errs = append(errs, p.Thaw(ctx, service))
@@ -141,6 +141,14 @@ func (f fault) Revert(ctx context.Context, inj Injection) error {
 		}
 		return errors.Join(errs...)
 	}))
+}
+
+func (f fault) finish(ctx context.Context, inj Injection) error {
+	e, ok := f.engine.(Finisher)
+	if !ok {
+		return nil
+	}
+	return e.Finish(ctx, inj)
 }
 
 // recall gives an engine back what it read before the fault. A record that cannot be read keeps no service down: what

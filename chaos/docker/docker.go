@@ -108,6 +108,7 @@ var (
 	_ chaos.Recreator        = (*Engine)(nil)
 	_ chaos.Checker          = (*Engine)(nil)
 	_ chaos.Undoer           = (*Engine)(nil)
+	_ chaos.Finisher         = (*Engine)(nil)
 	_ chaos.LogReader        = (*Engine)(nil)
 	_ chaos.EventSource      = (*Engine)(nil)
 	_ chaos.Tailer           = (*Engine)(nil)

@@ -32,6 +32,8 @@ const (
 	helperProject = "amnesia.project"
 	helperProgram = "/amnesia-helper"
 	helperVolume  = "/volume"
+	// helperFor marks it with what it is at work on: the name of a volume, or the id of a container.
+	helperFor = "amnesia.for"
 	// helperStale is the age at which a helper that does not run belongs to no daemon any more.
 	helperStale = time.Minute
 )
@@ -221,7 +223,7 @@ func (h *helper) importImage(ctx context.Context, name string, program []byte) e
 
 // empty removes all that is in a volume, and has the helper see that it is.
 func (h *helper) empty(ctx context.Context, volume string) error {
-	return h.run(ctx, &container.HostConfig{
+	return h.run(ctx, volume, &container.HostConfig{
 		Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: volume, Target: helperVolume, VolumeOptions: &mount.VolumeOptions{NoCopy: true}}},
 		CapAdd: []string{"DAC_OVERRIDE", "FOWNER"}, SecurityOpt: []string{"label=disable"},
 	}, "empty")
@@ -229,13 +231,14 @@ func (h *helper) empty(ctx context.Context, volume string) error {
 
 // kill ends a process of the engine's host.
 func (h *helper) kill(ctx context.Context, pid int, id string) error {
-	return h.run(ctx, &container.HostConfig{
+	return h.run(ctx, id, &container.HostConfig{
 		PidMode: "host", UsernsMode: "host", CapAdd: []string{"KILL"}, SecurityOpt: []string{"apparmor=unconfined", "label=disable"},
 	}, "kill", strconv.Itoa(pid), id)
 }
 
-// run runs a helper container to its end and removes it, whatever happens.
-func (h *helper) run(ctx context.Context, host *container.HostConfig, args ...string) (err error) {
+// run runs a helper container to its end and removes it, whatever happens: what it has begun is not left half done when
+// ctx ends. work is what it is for.
+func (h *helper) run(ctx context.Context, work string, host *container.HostConfig, args ...string) (err error) {
 	name, err := h.ensure(ctx)
 	if err != nil {
 		return err
@@ -244,7 +247,7 @@ func (h *helper) run(ctx context.Context, host *container.HostConfig, args ...st
 	host.LogConfig = container.LogConfig{Type: "json-file"} // one that can be read back
 	made, err := h.cli.ContainerCreate(ctx, &container.Config{
 		Image: name, User: "0:0", Entrypoint: []string{helperProgram}, Cmd: args, Env: []string{helperKey + "=1"},
-		Labels: map[string]string{HelperLabel: "true", helperProject: h.project},
+		Labels: map[string]string{HelperLabel: "true", helperProject: h.project, helperFor: work},
 	}, host, nil, nil, "")
 	if err != nil {
 		return fmt.Errorf("creating a helper: %w", err)
@@ -254,6 +257,8 @@ func (h *helper) run(ctx context.Context, host *container.HostConfig, args ...st
 		defer cancel()
 		err = errors.Join(err, h.remove(ctx, made.ID))
 	}()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeWait)
+	defer cancel()
 	ended, failed := h.cli.ContainerWait(ctx, made.ID, container.WaitConditionNextExit)
 	if err := h.cli.ContainerStart(ctx, made.ID, container.StartOptions{}); err != nil {
 		return fmt.Errorf("starting a helper: %w", err)
@@ -292,10 +297,9 @@ func (h *helper) remove(ctx context.Context, id string) error {
 
 // sweep removes helpers of this project whose daemon died. One that runs ends by itself, and may be another command's.
 func (h *helper) sweep(ctx context.Context) error {
-	all, err := h.cli.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(
-		filters.Arg("label", HelperLabel+"=true"), filters.Arg("label", helperProject+"="+h.project))})
+	all, err := h.all(ctx)
 	if err != nil {
-		return fmt.Errorf("looking for old helpers: %w", err)
+		return err
 	}
 	var errs []error
 	for _, c := range all {
@@ -304,6 +308,32 @@ func (h *helper) sweep(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// all are the helpers of this project, with the labels given.
+func (h *helper) all(ctx context.Context, labels ...string) ([]container.Summary, error) {
+	want := filters.NewArgs(filters.Arg("label", HelperLabel+"=true"), filters.Arg("label", helperProject+"="+h.project))
+	for _, l := range labels {
+		want.Add("label", l)
+	}
+	all, err := h.cli.ContainerList(ctx, container.ListOptions{All: true, Filters: want})
+	if err != nil {
+		return nil, fmt.Errorf("looking for old helpers: %w", err)
+	}
+	return all, nil
+}
+
+// end removes the helpers that are at work on something, whether they run or not, and says whether there were any.
+func (h *helper) end(ctx context.Context, work string) (found bool, err error) {
+	all, err := h.all(ctx, helperFor+"="+work)
+	if err != nil {
+		return false, err
+	}
+	var errs []error
+	for _, c := range all {
+		errs = append(errs, h.remove(ctx, c.ID))
+	}
+	return len(all) > 0, errors.Join(errs...)
 }
 
 func (h *helper) close(ctx context.Context) error {

@@ -99,6 +99,9 @@ func (e *Engine) start(ctx context.Context, s *service) error {
 	if err := e.portFree(ctx, s); err != nil {
 		return err
 	}
+	if err := s.finish(); err != nil {
+		return err
+	}
 	if err := e.guarded(); err != nil {
 		return err
 	}

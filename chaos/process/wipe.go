@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Wipeable says whether the directory is a declared scratch directory of the service and may be emptied now.
@@ -78,6 +79,22 @@ func (d scratch) check(name string) error {
 	return nil
 }
 
+// wiping is in a scratch directory that is being emptied, from before the first removal until after the last: what a
+// daemon did not live to empty is emptied before the service starts again.
+const wiping = ".amnesia-wiping"
+
+// finish empties what was left half empty.
+func (s *service) finish() error {
+	for _, d := range s.scratch {
+		if _, err := os.Lstat(filepath.Join(d.path, wiping)); err == nil {
+			if err := s.empty(d); err != nil {
+				return fmt.Errorf("ending a wipe that was cut short: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 func (s *service) empty(d scratch) error {
 	if p := s.current(); p != nil && p.alive() {
 		return fmt.Errorf("%s: %s is not emptied while the service runs", s.Name, d.path)
@@ -106,7 +123,15 @@ func (s *service) empty(d scratch) error {
 	if err != nil {
 		return fmt.Errorf("%s: reading %s: %w", s.Name, d.path, err)
 	}
-	for _, name := range names {
+	if len(names) == 0 {
+		return nil
+	}
+	mark, err := root.Create(wiping)
+	if err != nil {
+		return fmt.Errorf("%s: marking that %s is being emptied: %w", s.Name, d.path, err)
+	}
+	mark.Close()
+	for _, name := range append(slices.DeleteFunc(names, func(n string) bool { return n == wiping }), wiping) {
 		if err := root.RemoveAll(name); err != nil {
 			return fmt.Errorf("%s: emptying %s: %w", s.Name, d.path, err)
 		}

@@ -200,3 +200,26 @@ func TestTheInjectorHurtsAndHealsRealProcesses(t *testing.T) {
 		t.Errorf("partition: %v", err)
 	}
 }
+
+// TestAWipeCutShortIsFinished: a daemon that is killed while it empties a directory leaves a mark, by which the next start
+// knows.
+func TestAWipeCutShortIsFinished(t *testing.T) {
+	e, dir := withScratch(t)
+	ctx := testContext(t)
+	left, mark := filepath.Join(dir, "cache", "left"), filepath.Join(dir, "cache", ".amnesia-wiping")
+	for _, cut := range []bool{false, true} {
+		write(t, left)
+		if cut {
+			write(t, mark)
+		}
+		if err := e.Kill(ctx, "app"); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Start(ctx, "app"); err != nil {
+			t.Fatal(err)
+		}
+		if there(left) == cut || there(mark) {
+			t.Errorf("the wipe was cut short: %v; the rest is there: %v, the mark: %v", cut, there(left), there(mark))
+		}
+	}
+}

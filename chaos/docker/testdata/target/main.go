@@ -20,6 +20,12 @@ func main() {
 	go func() {
 		<-terminated
 		fmt.Println("terminated")
+		if len(os.Args) > 1 && os.Args[1] == "deaf" { // it waits for the grace to pass
+			if err := os.WriteFile("/tmp/terminated", []byte("yes"), 0o600); err != nil {
+				panic(err)
+			}
+			return
+		}
 		os.Exit(0)
 	}()
 	if len(os.Args) > 1 && os.Args[1] == "probe" { // a health check without a shell
