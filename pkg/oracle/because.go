@@ -77,6 +77,10 @@ func (s *surveyed) because(h *History, c *Context, v *memory.Verdict) string {
 	b.WriteString("; ")
 	switch v.Class {
 	case memory.Silent:
+		if s.forgotten() {
+			r := c.recall(h.Memory.Cycle)
+			fmt.Fprintf(&b, "since the fault the answers know %d of %d, which bad answers do not explain; ", r.found, r.asked)
+		}
 		b.WriteString("nobody was told.")
 	case memory.Reported:
 		b.WriteString("it was reported.")

@@ -177,8 +177,11 @@ func (b *Book) step(f fact.Step) {
 	case fact.StepPlanned:
 		cy.injections = append(cy.injections, i)
 	case fact.StepFiring:
-		if !i.plan.DryRun && !slices.Contains(cy.injections, i) {
-			cy.injections = append(cy.injections, i)
+		if !i.plan.DryRun {
+			c.recall(i.plan.Cycle).struck = true
+			if !slices.Contains(cy.injections, i) {
+				cy.injections = append(cy.injections, i)
+			}
 		}
 		if cy.stake == 0 {
 			cy.stake = b.stake

@@ -10,7 +10,7 @@ import (
 // class says how a loss came to light (oracle.md §5).
 func (s *surveyed) class(h *History, c *Context, kind memory.Kind) memory.Class {
 	switch {
-	case kind == memory.Hidden && s.page != missing:
+	case kind == memory.Hidden && s.page != missing && !c.forgetful(h.Memory.Cycle):
 		return memory.Unsure
 	case kind != memory.Hidden && s.excused(h, c):
 		return memory.Permitted

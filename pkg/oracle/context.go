@@ -12,6 +12,9 @@ import (
 type Context struct {
 	// Enough is how many acknowledged memories must be at stake before the fault for a cycle to be conclusive.
 	Enough int
+	// Doubt is how improbable bad answers must be until a memory that only they miss counts as lost (forgetful); 0.01
+	// unless set.
+	Doubt float64
 
 	terms    []*terms
 	faults   map[int64]*injection // planned, until they can matter to no live memory
@@ -25,6 +28,7 @@ type Context struct {
 	copies   map[shape]map[int]int
 	learning int // the run's first control cycle while it is running, in which copies are calibrated; else 0
 	learned  bool
+	recalls  map[int]*recall // by cycle
 }
 
 // terms is one version of the contracts.
@@ -114,8 +118,8 @@ type asked struct {
 
 func newContext() Context {
 	return Context{
-		Enough: 1, faults: map[int64]*injection{}, services: map[string]*service{}, users: map[string]*user{},
-		copies: map[shape]map[int]int{},
+		Enough: 1, Doubt: 0.01, faults: map[int64]*injection{}, services: map[string]*service{}, users: map[string]*user{},
+		copies: map[shape]map[int]int{}, recalls: map[int]*recall{},
 	}
 }
 

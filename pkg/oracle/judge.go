@@ -210,14 +210,14 @@ func (c *Context) fresh(k *contract, v *View) bool {
 }
 
 // opens reports whether another reading of a pending view could change the verdict: it has not been read since the last
-// fault, it could not be read (which is tried again without end: whoever polls has a bound of its own), no reading has
-// begun after the deadline, or an absence waits for the reading that confirms it.
+// fault, it could not be read (which is tried again without end: whoever polls has a bound of its own), or an absence waits
+// for the reading that confirms it, where the clock can still tell that one began after the deadline and in time.
 func (c *Context) opens(h *History, k *contract, v *View, now memory.Instant) bool {
 	if !c.fresh(k, v) || v.State == memory.Unreadable {
 		return true
 	}
 	base, _ := c.base(h.Ack.Seen, k)
-	return c.comparable(base, now) && (v.Absence.Reads > 0 || !v.Last.Began.After(base.Add(k.Settle)))
+	return c.comparable(base, now) && c.demands(h, k, v, now) == must
 }
 
 // unlooked reports whether a view must still be read to see that a deletion holds.

@@ -34,6 +34,7 @@ type drawn struct {
 	kind     string
 	hit      string
 	next     memory.ID
+	cycle    int
 	injected int64
 	sweeps   int64
 	noise    int // 0: the rig and the target behave but for faults; 1: anything may go wrong at any time
@@ -93,7 +94,7 @@ func (d *drawn) contracts() {
 
 func (d *drawn) begin() {
 	d.next++
-	m := memory.Memory{ID: d.next, User: draw(d, "ann", "ann", "bob"), Cycle: 1}
+	m := memory.Memory{ID: d.next, User: draw(d, "ann", "ann", "bob"), Cycle: d.cycle}
 	if d.chance(15) {
 		m.Views = []string{d.views[0].View}
 	}
@@ -147,7 +148,7 @@ func (d *drawn) health(service string, at memory.Instant, healthy bool) *fact.He
 // sweep reads one view. The mood is the state that most of its rows have.
 func (d *drawn) sweep(k memory.Contract, mood memory.State) {
 	d.sweeps++
-	f := fact.Sweep{ID: d.sweeps, Cycle: 1, View: k.View, Complete: !d.chance(4 * d.noise), Began: d.tick(1, 10)}
+	f := fact.Sweep{ID: d.sweeps, Cycle: d.cycle, View: k.View, Complete: !d.chance(4 * d.noise), Began: d.tick(1, 10)}
 	if d.chance(3 * d.noise) {
 		f.Error = "cut off"
 	}
@@ -198,7 +199,7 @@ func (d *drawn) fault() {
 	if d.open == 0 {
 		d.injected++
 		d.open, d.kind, d.hit = d.injected, draw(d, "kill", "kill", "restart", "pause"), draw(d, d.services...)
-		inj := fact.Injection{ID: d.open, Cycle: 1, Kind: d.kind, Service: d.hit, DryRun: d.chance(10)}
+		inj := fact.Injection{ID: d.open, Cycle: d.cycle, Kind: d.kind, Service: d.hit, DryRun: d.chance(10)}
 		d.add(fact.Step{Injection: d.open, Name: fact.StepPlanned, Plan: &inj, At: d.tick(1, 5)})
 		if inj.DryRun {
 			d.add(fact.Step{Injection: d.open, Name: fact.StepClosed, At: d.tick(1, 5)})
@@ -237,18 +238,56 @@ func (d *drawn) death() {
 	d.add(f)
 }
 
+// rounds read all views, as the loop does.
+func (d *drawn) rounds(n int, moods map[string]memory.State) {
+	for range n {
+		for _, k := range d.views {
+			d.sweep(k, moods[k.View])
+		}
+		d.tick(1, 60)
+	}
+}
+
+// whole is a cycle in which every place keeps all, and only the assistant may not.
+func (d *drawn) whole() {
+	d.cycle++
+	for range d.between(1, 3) {
+		d.begin()
+	}
+	if d.chance(50) {
+		d.fault()
+		if d.open != 0 {
+			d.fault()
+		}
+	}
+	moods := map[string]memory.State{"answer": draw(d, memory.Present, memory.Absent)}
+	for _, k := range d.views {
+		if k.View != "answer" {
+			moods[k.View] = memory.Present
+		}
+	}
+	d.rounds(3, moods)
+}
+
 func newDrawn(t *rapid.T) *drawn {
 	return &drawn{r: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))}
 }
 
 // ledger draws a whole ledger.
 func (d *drawn) ledger() []fact.Fact {
-	d.now, d.who, d.noise = 10, map[string]int{}, d.between(0, 1)
+	d.now, d.who, d.noise, d.cycle = 10, map[string]int{}, d.between(0, 1), 1
 	d.contracts()
 	d.begin()
+	if d.chance(20) { // or else there would hardly ever be one without a fault and one with it
+		d.whole()
+		d.whole()
+	}
 	for range d.between(3, 25) {
 		switch n := d.between(0, 99); {
-		case n < 12 && d.next < 5:
+		case n < 12 && d.next < 6:
+			if d.open == 0 && d.chance(25) {
+				d.cycle++
+			}
 			d.begin()
 		case n < 16:
 			d.settle()
@@ -270,18 +309,14 @@ func (d *drawn) ledger() []fact.Fact {
 		case n < 48 && len(d.kept) > 1:
 			d.add(fact.Retired{Memories: memory.SetOf(d.kept[0]), At: d.tick(1, 5)})
 			d.kept = d.kept[1:]
+		case n < 52 && d.open == 0 && d.next < 6:
+			d.whole()
 		case n < 85:
-			// Rounds over all views, as the loop does them.
 			moods := map[string]memory.State{}
 			for _, k := range d.views {
 				moods[k.View] = draw(d, memory.Present, memory.Present, memory.Absent)
 			}
-			for range d.between(1, 3) {
-				for _, k := range d.views {
-					d.sweep(k, moods[k.View])
-				}
-				d.tick(1, 60)
-			}
+			d.rounds(d.between(1, 3), moods)
 		default:
 			d.sweep(draw(d, d.views...), draw(d, memory.Present, memory.Absent, memory.Absent, memory.Unreadable))
 		}
@@ -294,6 +329,7 @@ func (d *drawn) ledger() []fact.Fact {
 
 func apply(facts []fact.Fact) *Book {
 	b := NewBook()
+	b.Context().Doubt = modelDoubt
 	for i, f := range facts {
 		b.Apply(fact.Entry{Seq: int64(i + 1), Fact: f})
 	}
@@ -333,6 +369,9 @@ func differ(facts []fact.Fact, now memory.Instant, seen map[string]int) string {
 			seen[string(want.Kind)]++
 			seen[string(want.Class)]++
 			seen[want.Fault]++
+			if want.Class == memory.Silent && slices.Equal(want.Missing, []string{"answer"}) {
+				seen["forgetful"]++
+			}
 			for _, d := range want.Defects {
 				seen[string(d)]++
 			}
@@ -378,6 +417,9 @@ func TestModel(t *testing.T) {
 		if all > 5000 && seen[string(k)] == 0 {
 			t.Errorf("of %d verdicts none was %s: the test says nothing of it", all, k)
 		}
+	}
+	if all > 5000 && seen["forgetful"] == 0 {
+		t.Error("no loss was laid to the answers alone")
 	}
 	t.Log(seen)
 }

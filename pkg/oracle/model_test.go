@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"math/big"
 	"slices"
 	"sort"
 	"strings"
@@ -17,7 +18,12 @@ type model struct {
 	facts  []fact.Fact
 	worlds []world                // worlds[i] is what was known when facts[i] had been recorded
 	losses map[memory.ID][]lossAt // as they were found, in order
+	// recalls are, by cycle, what the assistant knew after each sweep in which it was asked for a memory of that cycle.
+	recalls map[int][]answers
 }
+
+// answers are how many memories the assistant was asked for at fact i, and how many it knew.
+type answers struct{ i, asked, knew int }
 
 // opinion is the part of a verdict that is compared.
 type opinion struct {
@@ -28,6 +34,13 @@ type opinion struct {
 	Service string
 	Missing []string
 	Open    bool
+}
+
+// weighed is an opinion before what the memory's past, and its cause, add to it.
+type weighed struct {
+	opinion
+	where  map[string]string // view → here, missing, gap, none
+	sights map[string]sight
 }
 
 // span is a stretch of trouble: one fault of ours or one foreign death.
@@ -70,13 +83,16 @@ type world struct {
 }
 
 func newModel(facts []fact.Fact) *model {
-	m := &model{facts: facts, losses: map[memory.ID][]lossAt{}}
+	m := &model{facts: facts, losses: map[memory.ID][]lossAt{}, recalls: map[int][]answers{}}
 	w := world{}
 	for i := range facts {
 		w = m.next(w, facts[i])
 		m.worlds = append(m.worlds, w)
 		switch f := facts[i].(type) {
 		case fact.Sweep:
+			if f.View == "answer" {
+				m.ask(i, f)
+			}
 			for _, t := range w.told {
 				// What a view has never said anything of, it has not been read for, whatever the set says.
 				if _, known := w.raw[t.m.ID.String()+" "+f.View]; known && f.Read.Has(t.m.ID) && !t.gone {
@@ -100,6 +116,77 @@ func (m *model) look(i int, id memory.ID, now memory.Instant) {
 		m.losses[id] = append(m.losses[id], lossAt{i, o})
 	}
 }
+
+// ask counts what the assistant knows of the cycles that it was asked about. What was a bad answer may now be a loss.
+func (m *model) ask(i int, f fact.Sweep) {
+	w := &m.worlds[i]
+	about := map[int]bool{}
+	for _, t := range w.told {
+		if _, known := w.raw[t.m.ID.String()+" answer"]; known && f.Read.Has(t.m.ID) && !t.gone {
+			about[t.m.Cycle] = true
+		}
+	}
+	for n := range about {
+		a := answers{i: i}
+		for _, t := range w.told {
+			if t.m.Cycle != n || t.gone {
+				continue
+			}
+			o := m.weigh(i, t.m.ID, f.Ended)
+			if o.where["answer"] == "here" {
+				a.asked, a.knew = a.asked+1, a.knew+1
+			} else if o.Kind == memory.Hidden && !slices.Contains(o.Missing, "page") {
+				a.asked++
+			}
+		}
+		m.recalls[n] = append(m.recalls[n], a)
+	}
+	for _, t := range w.told {
+		if log := m.losses[t.m.ID]; about[t.m.Cycle] && !t.gone && len(log) > 0 && log[len(log)-1].o.Class == memory.Unsure {
+			m.look(i, t.m.ID, f.Ended)
+		}
+	}
+}
+
+// forgetful reports whether too few of a cycle's memories are known since its fault, by fact i. Of all the ways in which
+// as many memories may be known as are, of this cycle and of the earlier ones without a fault together, it counts those in
+// which this cycle has no more of them than it has.
+func (m *model) forgetful(n, i int) bool {
+	struck := map[int]bool{}
+	for _, f := range m.facts[:i+1] {
+		if s, ok := f.(fact.Step); ok && s.Name == fact.StepFiring && !s.Plan.DryRun {
+			struck[s.Plan.Cycle] = true
+		}
+	}
+	var here, free answers
+	for k, log := range m.recalls {
+		for j := len(log) - 1; j >= 0; j-- {
+			if log[j].i > i {
+				continue
+			}
+			if k == n {
+				here = log[j]
+			} else if k < n && !struck[k] {
+				free.asked, free.knew = free.asked+log[j].asked, free.knew+log[j].knew
+			}
+			break
+		}
+	}
+	ways, few := int64(0), int64(0)
+	for k := 0; k <= here.asked; k++ {
+		if rest := here.knew + free.knew - k; rest >= 0 && rest <= free.asked {
+			w := new(big.Int).Mul(new(big.Int).Binomial(int64(here.asked), int64(k)), new(big.Int).Binomial(int64(free.asked), int64(rest))).Int64()
+			ways += w
+			if k <= here.knew {
+				few += w
+			}
+		}
+	}
+	return struck[n] && float64(few)/float64(ways) < modelDoubt
+}
+
+// modelDoubt is high: the ledgers that are drawn hold few memories.
+const modelDoubt = 0.4
 
 func (m *model) again(i int, id memory.ID, now memory.Instant) {
 	if len(m.losses[id]) > 0 && !m.worlds[i].of(id).gone {
@@ -630,14 +717,13 @@ func (lossAt) last(all []lossAt, i int) *opinion {
 	return o
 }
 
-// judge gives the opinion of one memory by what is known at fact i.
-func (m *model) judge(i int, id memory.ID, now memory.Instant) *opinion {
+// weigh gives where one memory stands by what is known at fact i.
+func (m *model) weigh(i int, id memory.ID, now memory.Instant) weighed {
 	w := &m.worlds[i]
 	x := w.of(id)
-	o := &opinion{}
+	where, sights := map[string]string{}, map[string]sight{}
+	o := weighed{where: where, sights: sights}
 	acked := x.ack.Seen != (memory.Instant{})
-	where := map[string]string{} // view → here, missing, gap, none
-	sights := map[string]sight{}
 	stores, shown, late := false, false, false
 	defects := map[memory.Defect]bool{}
 	for _, k := range w.contracts.Contracts {
@@ -714,6 +800,15 @@ func (m *model) judge(i int, id memory.ID, now memory.Instant) *opinion {
 			o.Missing = append(o.Missing, k.View)
 		}
 	}
+	return o
+}
+
+// judge gives the opinion of one memory by what is known at fact i.
+func (m *model) judge(i int, id memory.ID, now memory.Instant) *opinion {
+	w := &m.worlds[i]
+	x := w.of(id)
+	weighed := m.weigh(i, id, now)
+	o := &weighed.opinion
 	if log := m.losses[id]; o.Kind == memory.Unverified && len(log) > 0 {
 		old, still := *log[len(log)-1].o, true
 		for _, view := range old.Missing {
@@ -731,7 +826,7 @@ func (m *model) judge(i int, id memory.ID, now memory.Instant) *opinion {
 		o.Missing = nil
 	}
 	if o.Kind.Loss() {
-		m.explain(o, w, x, sights)
+		m.explain(o, i, x, weighed.sights)
 	}
 	return o
 }
@@ -802,7 +897,8 @@ func kindOf(w *world, where map[string]string, acked, stores, shown, late bool) 
 }
 
 // explain adds class and cause.
-func (m *model) explain(o *opinion, w *world, x *told, sights map[string]sight) {
+func (m *model) explain(o *opinion, i int, x *told, sights map[string]sight) {
+	w := &m.worlds[i]
 	ours, foreign := map[int64]span{}, 0
 	services := map[string]bool{}
 	detected := memory.Instant{}
@@ -872,7 +968,7 @@ func (m *model) explain(o *opinion, w *world, x *told, sights map[string]sight) 
 		told = told || at.Sub(x.ack.NotSeen) >= 0 && at.Sub(detected) <= 0
 	}
 	switch {
-	case o.Kind == memory.Hidden && !pageMissing:
+	case o.Kind == memory.Hidden && !pageMissing && !m.forgetful(x.m.Cycle, i):
 		o.Class = memory.Unsure
 	case o.Kind != memory.Hidden && (storesMissing > 0 && storesExcused == storesMissing || storesMissing == 0 && pageExcused):
 		o.Class = memory.Permitted

@@ -304,6 +304,12 @@ func TestClauses(t *testing.T) {
 			p.settle(3, memory.Rejected, 6)
 			p.read("db", absent, 20, 40)
 		}, silent(memory.Lost, "db")},
+		{"3 keep_last: what a write in flight might have pushed out is asked for again when that is refused", []memory.Contract{{View: "db", Service: "db", Durable: true, Settle: settle, KeepLast: 1}}, func(p *tape) {
+			p.tell(1, 1)
+			p.begin(2, 3)
+			p.read("db", absent, 20)
+			p.settle(2, memory.Rejected, 30)
+		}, want{Kind: memory.Unverified, Open: true}},
 		{"3 keep_last: a write in flight may have pushed it out", []memory.Contract{{View: "db", Service: "db", Durable: true, Settle: settle, KeepLast: 1}}, func(p *tape) {
 			p.tell(1, 1)
 			p.begin(2, 5)

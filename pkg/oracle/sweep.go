@@ -71,18 +71,15 @@ func (b *Book) sweep(f fact.Sweep) {
 	for _, h := range again {
 		b.fold(h, h.Views[h.view(f.View)].raw, r, proven, 0, beside[h.Memory.User])
 	}
+	read := slices.DeleteFunc(slices.Concat(rows, again), func(h *History) bool { return h == nil })
 	if f.View == viewAnswer {
 		b.asked(f)
+		b.recalled(f, read)
 	}
-	for _, hs := range [...][]*History{rows, again} {
-		for _, h := range hs {
-			if h == nil {
-				continue
-			}
-			h.read = f.Cycle
-			if h.watch {
-				b.review(h, f.Cycle, f.Ended)
-			}
+	for _, h := range read {
+		h.read = f.Cycle
+		if h.watch {
+			b.review(h, f.Cycle, f.Ended)
 		}
 	}
 }

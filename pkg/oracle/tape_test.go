@@ -68,6 +68,12 @@ func (p *tape) level(name string, at float64) memory.Level {
 	return memory.Level{Name: name, NotSeen: p.at(at - 0.1), Seen: p.at(at)}
 }
 
+// tellIn is tell in another cycle than the first.
+func (p *tape) tellIn(cycle int, id memory.ID, at float64) {
+	p.add(fact.Begun{Memory: memory.Memory{ID: id, User: "ann", Cycle: cycle}, At: p.at(at)})
+	p.settle(id, memory.Acknowledged, at+1, p.level("shown", at+0.9), p.level("settled", at+1))
+}
+
 // tell begins a memory at one second and has it acknowledged, level shown and then settled, at the next.
 func (p *tape) tell(id memory.ID, at float64) {
 	p.begin(id, at)
