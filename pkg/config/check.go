@@ -34,9 +34,35 @@ func (l *loader) check(c *Config) {
 		c.Limits.Window = &h
 	}
 	l.positive("limits.recovery", c.Limits.Recovery)
-	host, port, err := net.SplitHostPort(c.Web.Listen)
+	l.positive("evidence.max_age", c.Evidence.MaxAge)
+	if c.Evidence.MaxAgeFindings < c.Evidence.MaxAge {
+		l.fail("evidence.max_age_findings", fmt.Sprintf("is less than max_age, %s: what matters would go first", short(c.Evidence.MaxAge)), "write more than max_age")
+	}
+	l.web(&c.Web)
+}
+
+func (l *loader) web(w *Web) {
+	l.listens("web.listen", w.Listen)
+	if l.has("web.metrics") {
+		l.listens("web.metrics", w.Metrics)
+	}
+	if l.has("web.token_env") && l.has("web.token_file") {
+		l.fail("web.token_file", "there is a token_env as well", "remove one of them")
+	}
+	for _, path := range []string{"web.token_env", "web.token_file"} {
+		if n := len(w.Token.Reveal()); l.has(path) && 0 < n && n < leastToken {
+			l.fail(path, fmt.Sprintf("the token has %d characters, and can be guessed", n), fmt.Sprintf("give it %d or more, drawn at random", leastToken))
+		}
+	}
+}
+
+// leastToken is the length of the shortest token that is taken.
+const leastToken = 16
+
+func (l *loader) listens(path, address string) {
+	host, port, err := net.SplitHostPort(address)
 	if n, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil || strings.ContainsAny(host, "/ ") || n == 0 && port != "0" {
-		l.fail("web.listen", fmt.Sprintf("%q is no address to listen on", c.Web.Listen), "write host:port, such as 127.0.0.1:9464")
+		l.fail(path, fmt.Sprintf("%q is no address to listen on", address), "write host:port, such as 127.0.0.1:9464")
 	}
 }
 

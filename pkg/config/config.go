@@ -238,12 +238,22 @@ type Ledger struct {
 	Path string `yaml:"path,omitempty" default:"amnesia.db" path:"true"`
 }
 
-// Evidence says where screenshots, traces and logs of incidents are kept.
+// Evidence says where screenshots, documents and traces are kept, and for how long. What sessions of a cycle with a
+// finding (a loss, a defect, a target that did not recover) left is kept longer than the rest, and goes last when space is
+// short.
 type Evidence struct {
-	Dir string `yaml:"dir,omitempty" default:"amnesia-evidence" path:"true"`
+	Dir            string        `yaml:"dir,omitempty" default:"amnesia-evidence" path:"true"`
+	MaxSize        Size          `yaml:"max_size,omitempty" default:"1GB"`
+	MaxAge         time.Duration `yaml:"max_age,omitempty" default:"72h"`
+	MaxAgeFindings time.Duration `yaml:"max_age_findings,omitempty" default:"720h"`
 }
 
-// Web says where the daemon listens.
+// Web says where the daemon listens, and to whom.
 type Web struct {
 	Listen string `yaml:"listen,omitempty" default:"127.0.0.1:9464"`
+	// Metrics is a further address, for /metrics and health alone; empty: none.
+	Metrics string `yaml:"metrics,omitempty"`
+	// Token is asked of whoever acts; unset: one is made, in a file beside the ledger.
+	Token      Secret `yaml:"token,omitempty"`
+	ConfigFile string `yaml:"config_file,omitempty" path:"true"` // exporter-toolkit's: TLS, basic auth
 }

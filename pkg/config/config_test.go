@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write what the loader says now to the e
 
 func environment(name string) string {
 	return map[string]string{
-		"CHATAPP_API_KEY": "sesame-api", "CHATAPP_PASSWORD": "sesame-pw", "CHATAPP_TOKEN": "sesame-token", "CHATAPP_DSN": "postgres://app:sesame-dsn@127.0.0.1/chat", "PW": "sesame",
+		"CHATAPP_API_KEY": "sesame-api", "CHATAPP_PASSWORD": "sesame-pw", "CHATAPP_TOKEN": "sesame-token", "AMNESIA_TOKEN": "sesame-token-of-the-web", "CHATAPP_DSN": "postgres://app:sesame-dsn@127.0.0.1/chat", "PW": "sesame",
 	}[name]
 }
 
@@ -155,6 +155,12 @@ func TestFull(t *testing.T) {
 		if v.Chroma.Match.User != "user_id" || v.Chroma.Tenant != "default_tenant" || v.Chroma.Database != "default_database" {
 			t.Errorf("%s: %+v", v.Name, v.Chroma)
 		}
+	}
+	if e := c.Evidence; e.MaxSize != 2e9 || e.MaxAge != 48*time.Hour || e.MaxAgeFindings != 2160*time.Hour {
+		t.Errorf("evidence: %+v", e)
+	}
+	if w := c.Web; w.Metrics != "0.0.0.0:9465" || w.Token.Reveal() != environment("AMNESIA_TOKEN") || w.ConfigFile != "testdata/web.yaml" {
+		t.Errorf("web: %+v", w)
 	}
 	if w := c.Limits.Window; w == nil || w.Zone.String() != "Europe/Paris" {
 		t.Errorf("hours %v", w)

@@ -105,8 +105,8 @@ func TestDescriptionsAreUsed(t *testing.T) {
 var notBySchema = []string{
 	"accounts-file", "accounts-shared", "accounts-short", "command-missing", "counts-from", "documents", "driver", "engine-docker", "fault-keys",
 	"fault-service", "fault-service-missing", "fault-supervised", "hours", "levels", "listen", "merge-key", "project", "scratch-outside",
-	"script-meaning", "secrets-both", "services-none", "tags", "templates", "version", "view-app-missing",
-	"view-needs-section", "view-service", "view-user-name", "views-none", "wipe-volume",
+	"script-meaning", "secrets-both", "services-none", "sizes", "tags", "templates", "version", "view-app-missing",
+	"view-needs-section", "view-service", "view-user-name", "views-none", "web", "wipe-volume",
 }
 
 // TestSchemaJudgesAsTheLoaderDoes holds the schema against the files that the loader takes and refuses.

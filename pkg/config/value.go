@@ -43,6 +43,35 @@ func (r Range) String() string {
 	return short(r.Min) + ".." + short(r.Max)
 }
 
+// Size is an amount of space in bytes; written 500MB or 2GB (powers of ten), or GiB (of two).
+type Size int64
+
+var sizeForm = regexp.MustCompile(`(?i)^(\d{1,9})\s*([kmgt])(i?)b$`)
+
+// UnmarshalText reads the written form.
+func (s *Size) UnmarshalText(b []byte) error {
+	m := sizeForm.FindStringSubmatch(string(b))
+	if m == nil {
+		return mistake{fmt.Sprintf("%q is no size", b), "write a number and a unit: 500MB, 2GB"}
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64)
+	if n == 0 {
+		return mistake{"is zero", "write a size above zero, or remove the key"}
+	}
+	unit := int64(1000)
+	if m[3] != "" {
+		unit = 1024
+	}
+	for range 1 + strings.Index("kmgt", strings.ToLower(m[2])) {
+		if n > math.MaxInt64/unit {
+			return mistake{fmt.Sprintf("the size %s is too large", b), "write a smaller one"}
+		}
+		n *= unit
+	}
+	*s = Size(n)
+	return nil
+}
+
 // Zone is a time zone by its IANA name.
 type Zone struct{ *time.Location }
 
