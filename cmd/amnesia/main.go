@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"amnesia/chaos/docker"
-	"amnesia/chaos/process"
 	"amnesia/pkg/app"
 )
 
@@ -19,8 +18,8 @@ import (
 var version = "dev"
 
 func main() {
-	process.GuardianMain() // does not return in the guardian that the process engine starts
-	docker.HelperMain()    // nor in the helper that the Docker engine runs
+	app.GuardianMain()  // does not return in the guardian that a run starts
+	docker.HelperMain() // nor in the helper that the Docker engine runs
 	os.Exit(run())
 }
 

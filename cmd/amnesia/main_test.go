@@ -22,13 +22,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"amnesia/chaos/process"
+	"amnesia/pkg/app"
 )
 
 // TestMain makes the test binary the command: testscript puts a copy of it into PATH as amnesia, and that copy is also
 // what the command starts as guardian and as sample.
 func TestMain(m *testing.M) {
-	process.GuardianMain()
+	app.GuardianMain()
 	testscript.Main(m, map[string]func(){"amnesia": main})
 }
 

@@ -53,14 +53,15 @@ type App struct {
 	Ledger *ledger.Ledger
 	Web    string // the address that it listens on
 
-	cfg   *config.Config
-	opts  Options
-	log   *zap.Logger
-	clock memory.Clock
-	run   string
-	loop  *soak.Loop
-	guard *chaos.Guard
-	books *patient // the ledger, for all that goes on while cycles run
+	cfg     *config.Config
+	opts    Options
+	log     *zap.Logger
+	clock   memory.Clock
+	run     string
+	loop    *soak.Loop
+	guard   *chaos.Guard
+	books   *patient // the ledger, for all that goes on while cycles run
+	guarded *guarded // nil: the guardian is the engine's own
 	// browser is the one that users are played in; nil: they are played without one.
 	browser *browser.Driver
 	fired   []memory.Instant // faults of earlier daemons: the limits go on counting
@@ -111,7 +112,6 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	if err != nil {
 		return nil, err
 	}
-	a.onClose(engine.Close)
 	teller, err := session.NewTeller(session.Personas{Seed: o.Seed, Run: a.run, Accounts: cfg.Sessions.Accounts})
 	if err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 		TrafficWithin: 5 * time.Minute, SettleWithin: cfg.Limits.Recovery,
 		Driver: cfg.Sessions.Driver,
 		Ledger: a.books, Docket: a.Docket, Engine: engine, Prober: prober, Recovery: cfg.Limits.Recovery,
-		Injector: chaos.NewInjector(chaos.InjectorConfig{Engine: engine, Journal: journal{a.books}, Guard: a.guard, Prober: prober,
+		Injector: chaos.NewInjector(chaos.InjectorConfig{Engine: engine, Journal: a.guarding(journal{a.books}), Guard: a.guard, Prober: prober,
 			Clock: a.clock, After: cfg.Limits.Recovery}),
 		Clock: a.clock, Log: a.log,
 	}

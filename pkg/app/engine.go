@@ -21,12 +21,17 @@ func (a *App) openEngine(ctx context.Context) (_ chaos.Engine, start func(contex
 		if err != nil {
 			return nil, nil, err
 		}
+		a.onClose(e.Close)
+		if err := a.guardTarget(); err != nil {
+			return nil, nil, err
+		}
 		return e, e.Verify, nil
 	}
 	e, err := process.New(a.processConfig())
 	if err != nil {
 		return nil, nil, err
 	}
+	a.onClose(e.Close)
 	return e, e.StartAll, nil
 }
 
