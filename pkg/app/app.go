@@ -26,7 +26,6 @@ import (
 	"amnesia/pkg/session"
 	"amnesia/pkg/session/browser"
 	"amnesia/pkg/soak"
-	"amnesia/pkg/web"
 )
 
 // Options are what a run needs beside its configuration.
@@ -60,6 +59,7 @@ type App struct {
 	run     string
 	loop    *soak.Loop
 	guard   *chaos.Guard
+	desk    *desk
 	books   *patient // the ledger, for all that goes on while cycles run
 	guarded *guarded // nil: the guardian is the engine's own
 	// browser is the one that users are played in; nil: they are played without one.
@@ -83,6 +83,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 		}
 	}()
 
+	a.desk = &desk{a: a, began: a.clock.Now()}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m, err := metrics.New(reg, a.metricsSetup())
@@ -182,6 +183,7 @@ func (a *App) openLedger(ctx context.Context, m *metrics.Metrics) error {
 		Clock: a.clock, Logger: a.log, ObserveAppend: m.LedgerAppend,
 		Tap: func(entries []fact.Entry) {
 			a.Docket.Tap(entries)
+			a.desk.tap(entries)
 			m.Tap(entries)
 			if a.opts.Tap != nil {
 				a.opts.Tap(entries)
@@ -200,23 +202,12 @@ func (a *App) openLedger(ctx context.Context, m *metrics.Metrics) error {
 			return err
 		}
 		a.Docket.Tap([]fact.Entry{e})
+		a.desk.tap([]fact.Entry{e})
 		if s, ok := e.Fact.(fact.Step); ok && !s.Fired.IsZero() {
 			a.fired = append(a.fired, s.Fired)
 		}
 	}
 	return m.Restore(l.Facts(ctx, 0))
-}
-
-func (a *App) listen(ctx context.Context, g prometheus.Gatherer) error {
-	ln, err := web.Listen(ctx, a.cfg.Web.Listen)
-	if err != nil {
-		return err
-	}
-	a.Web = ln.Addr().String()
-	a.onClose(func() error { ln.Close(); return nil })
-	srv := web.New(web.Config{Gatherer: g, Logger: a.log, Ready: a.ready})
-	a.serve = func(ctx context.Context) error { return srv.Serve(ctx, ln) }
-	return nil
 }
 
 // ready reports an error until the loop can run, and while it cannot record what it does.
@@ -287,10 +278,10 @@ func (a *App) plan() func(cycle int) (inj chaos.Injection, control bool) {
 		return func(int) (chaos.Injection, bool) { return *a.opts.Replay, false }
 	}
 	from := a.planConfig()
-	return func(cycle int) (chaos.Injection, bool) {
+	return a.desk.plan(from, func(cycle int) (chaos.Injection, bool) {
 		inj, fault := chaos.Plan(a.opts.Seed, from, cycle, a.prior())
 		return inj, !fault
-	}
+	})
 }
 
 // prior is what the ledger knows of the windows in which faults lose memories.

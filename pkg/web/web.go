@@ -1,18 +1,17 @@
-// Package web is the daemon's HTTP: /metrics, /healthz, /readyz and a page that says what is here. It shows what it is
-// given and decides nothing.
+// Package web is the daemon's HTTP: /metrics, /healthz, /readyz, a page that says what is here, and under /api/v1 what
+// shows and moves the running daemon. It shows what it is given and decides nothing but who may ask.
 //
-// What it serves may be read by anyone who can reach it, as Prometheus expects; it holds no text of the target and
-// nothing that acts.
+// Figures and health may be read by anyone who can reach them, as Prometheus expects; they hold no text of the target and
+// nothing that acts. The API is there on loopback only, unless there is TLS. What acts needs the token
+// everywhere; reading the API needs it off loopback, where exporter-toolkit's basic auth does not ask already.
 package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +27,10 @@ type Config struct {
 	// Ready says why the daemon is not yet, or not now, doing its work; nil: it is.
 	Ready  func() error
 	Logger *zap.Logger
+	// Daemon is what the API shows and moves; nil: there is none, and any address may be listened on in plain.
+	Daemon Daemon
+	Token  string // asked of whoever acts; empty: nobody may
+	File   string // exporter-toolkit's web configuration, with TLS and basic auth; empty: none
 }
 
 // How long a client may take. A scrape is small; whoever needs longer holds a connection for nothing.
@@ -42,9 +45,11 @@ const (
 
 // Server serves one Config. Use New.
 type Server struct {
+	cfg           Config
 	handler       http.Handler
 	log           *zap.Logger
 	headerTimeout time.Duration
+	openToRead    bool // no token is asked of who only reads; set by Listen
 }
 
 // New makes a server; nothing listens yet.
@@ -54,6 +59,7 @@ func New(cfg Config) *Server {
 		log = zap.NewNop()
 	}
 	errorLog := zap.NewStdLog(log)
+	s := &Server{cfg: cfg, log: log, headerTimeout: headerTimeout}
 	mux := http.NewServeMux()
 	// GET patterns answer HEAD too, and anything else with 405.
 	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Gatherer, promhttp.HandlerOpts{
@@ -64,27 +70,17 @@ func New(cfg Config) *Server {
 	mux.Handle("GET /healthz", probe(cfg.Healthy))
 	mux.Handle("GET /readyz", probe(cfg.Ready))
 	mux.HandleFunc("GET /{$}", index)
-	return &Server{handler: guard(mux), log: log, headerTimeout: headerTimeout}
+	if cfg.Daemon != nil {
+		for _, rt := range s.routes() {
+			mux.Handle(rt.method+" "+rt.path, ours(s.known(rt)))
+		}
+	}
+	s.handler = guard(mux)
+	return s
 }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
-
-// Listen opens the address, host:port, so that an address that cannot be had ends the start and not the run.
-func Listen(ctx context.Context, address string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	switch {
-	case err == nil:
-		return l, nil
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listening on %s: another program has the port (%w) — fix: end it, or set web.listen to another port", address, err)
-	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("listening on %s: not allowed (%w) — fix: set web.listen to a port above 1023", address, err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("listening on %s: this machine has no such address (%w) — fix: set web.listen to 127.0.0.1:9464", address, err)
-	}
-	return nil, fmt.Errorf("listening on %s: %w — fix: set web.listen to an address of this machine, such as 127.0.0.1:9464", address, err)
-}
 
 // Serve answers on l until ctx ends, then lets the requests under way finish for up to 5 s. It closes l. An ended ctx is
 // no error.
@@ -95,7 +91,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(l) }()
+	go func() { ended <- s.serve(srv, l) }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
@@ -155,6 +151,8 @@ func index(w http.ResponseWriter, _ *http.Request) {
 <li><a href="/metrics">/metrics</a>: figures for Prometheus, with exemplars in OpenMetrics
 <li><a href="/healthz">/healthz</a>: whether the daemon itself is well
 <li><a href="/readyz">/readyz</a>: whether it is doing its work
+<li><a href="/api/v1/status">/api/v1/status</a>: what it is doing and what it has found, described by
+<a href="/api/v1/openapi.yaml">/api/v1/openapi.yaml</a>
 </ul>
 </html>
 `)

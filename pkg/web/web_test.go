@@ -105,7 +105,7 @@ func TestPages(t *testing.T) {
 }
 
 func TestListen(t *testing.T) {
-	l, err := Listen(t.Context(), "127.0.0.1:0")
+	l, err := New(Config{}).Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestListen(t *testing.T) {
 		"192.0.2.1:0":      "this machine has no such address", // TEST-NET-1, RFC 5737
 		"127.0.0.1:999999": "fix: set web.listen to an address of this machine",
 	} {
-		_, err := Listen(t.Context(), address)
+		_, err := New(Config{}).Listen(t.Context(), address)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), " — fix: ") {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -129,7 +129,7 @@ func TestServeEndsWithItsRequests(t *testing.T) {
 		<-answer
 		return nil
 	}})
-	l, err := Listen(t.Context(), "127.0.0.1:0")
+	l, err := New(Config{}).Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestServeEndsWithItsRequests(t *testing.T) {
 }
 
 func TestServeSaysWhyItEnded(t *testing.T) {
-	l, err := Listen(t.Context(), "127.0.0.1:0")
+	l, err := New(Config{}).Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestServeSaysWhyItEnded(t *testing.T) {
 
 // TestSlowHeaders holds the server to its word that nobody keeps a connection by saying nothing.
 func TestSlowHeaders(t *testing.T) {
-	l, err := Listen(t.Context(), "127.0.0.1:0")
+	l, err := New(Config{}).Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
