@@ -34,7 +34,7 @@ then looks in every place where a memory should still be, and counts those that 
 	r.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return app.Usage(fmt.Errorf("%w — fix: see '%s --help'", err, c.CommandPath()))
 	})
-	r.AddCommand(demoCmd(), runCmd(), whyCmd(), reportCmd(), judgeCmd(), replayCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
+	r.AddCommand(demoCmd(), runCmd(), whyCmd(), reportCmd(), judgeCmd(), replayCmd(), revertCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
 	return r
 }
 
@@ -165,7 +165,9 @@ func runCmd() *cobra.Command {
 the summary of the ledger. Logs go to stderr. What is judged is the whole ledger, earlier runs with it.
 
 Environment:
-  AMNESIA_BROWSER_DIR   folder of the browser's driver (default: the user's cache)` + exitCodes,
+  AMNESIA_BROWSER_DIR   folder of the browser's driver (default: the user's cache)
+  AMNESIA_WITNESS       file or pipe that every fact is written to once it is durable, a line of JSON each: for tests of
+                        the daemon itself (make torture)` + exitCodes,
 		Args: noArgs,
 	}
 	finish := soakFlags(c, &o.SoakOptions, "one summary", "the file's, or drawn")
@@ -176,6 +178,7 @@ Environment:
 		if err := finish(); err != nil {
 			return err
 		}
+		o.Witness = os.Getenv("AMNESIA_WITNESS")
 		return ended(app.Run(c.Context(), console(), o))
 	}
 	return c
@@ -229,6 +232,29 @@ Environment:
 		}
 		o.From = args[0]
 		return ended(app.Replay(c.Context(), console(), o))
+	}
+	return c
+}
+
+func revertCmd() *cobra.Command {
+	var o app.RevertOptions
+	c := &cobra.Command{
+		Use:   "revert LEDGER",
+		Short: "Undo by hand what a daemon left done to its target",
+		Long: `Undoes every injection that is open in a ledger: what is paused goes on, what is cut off is joined again, what is down is
+started. It prints a line for each and records it. A daemon that starts does the same by itself, and so does the guardian
+of one that died: this is for when neither could. A ledger that a daemon holds is refused.
+
+Exit codes:
+  0  nothing is open any more
+  1  something could not be undone, or an error
+  2  usage or configuration`,
+		Args: oneArg("ledger file"),
+	}
+	c.Flags().StringArrayVarP(&o.Config, "config", "c", []string{"amnesia.yaml"}, "configuration `file` of the target; further ones are laid over the first")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		o.Ledger, o.Getenv = args[0], os.Getenv
+		return app.Revert(c.Context(), console(), o)
 	}
 	return c
 }

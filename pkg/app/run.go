@@ -41,6 +41,8 @@ type RunOptions struct {
 	SoakOptions
 	Cycles int
 	For    time.Duration
+	// Witness is a file or a pipe that every fact is written to once it is durable, as a line of Witnessed; may be empty.
+	Witness string
 }
 
 // drawSeed draws a seed that a person can type.
@@ -67,7 +69,12 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 	if !cfg.Armed {
 		log.Warn("not armed: faults are only announced — fix: set armed: true, or give --armed")
 	}
-	s, err := soakOnce(ctx, cfg, Options{Version: o.Version, Seed: seed, Cycles: o.Cycles, For: o.For, BrowserDir: o.BrowserDir, Log: log}, cfg.Target.URL)
+	tap, end, err := openWitness(o.Witness, log)
+	if err != nil {
+		return ended(0, err)
+	}
+	defer end()
+	s, err := soakOnce(ctx, cfg, Options{Version: o.Version, Seed: seed, Cycles: o.Cycles, For: o.For, BrowserDir: o.BrowserDir, Log: log, Tap: tap}, cfg.Target.URL)
 	if foundNothing(s, err) {
 		return ended(0, err)
 	}
@@ -171,9 +178,13 @@ func writeJSON(w io.Writer, v any) error {
 func openRecorded(ctx context.Context, path string) (*ledger.Ledger, error) {
 	l, err := ledger.OpenReadOnly(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no ledger %s — fix: give the file that ledger.path of the run's amnesia.yaml names", path)
+		return nil, noLedger(path)
 	}
 	return l, err
+}
+
+func noLedger(path string) error {
+	return fmt.Errorf("there is no ledger %s — fix: give the file that ledger.path of the run's amnesia.yaml names", path)
 }
 
 // Judge judges a recorded ledger again. Its now is the last recorded fact.
