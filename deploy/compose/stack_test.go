@@ -23,6 +23,7 @@ import (
 
 	"amnesia/chaos"
 	"amnesia/pkg/app"
+	"amnesia/pkg/chatapp/truth"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/ledger"
 	"amnesia/pkg/memory"
@@ -321,8 +322,9 @@ func (s *stack) areHealthy(t *testing.T) {
 	}
 }
 
-// compare holds the verdict of each acknowledged memory to what the servers hold when all is over, as their own clients
-// read it. (What the page shows beside that, the verdicts hidden and volatile, is no concern of the servers.)
+// compare holds what was said of each memory to the truth: its outcome to what the app's own log says that it answered, and
+// the verdict of an acknowledged one to what the servers hold when all is over, as their own clients read it. (What the page
+// shows beside that, the verdicts hidden and volatile, is no concern of the servers.)
 func (s *stack) compare(t *testing.T, path string, k soak) {
 	t.Helper()
 	l, err := ledger.OpenReadOnly(t.Context(), path)
@@ -330,7 +332,7 @@ func (s *stack) compare(t *testing.T, path string, k soak) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	told, verdicts, acked := map[memory.ID]memory.Memory{}, map[memory.ID]memory.Kind{}, map[memory.ID]bool{}
+	told, verdicts, outcomes := map[memory.ID]memory.Memory{}, map[memory.ID]memory.Kind{}, map[memory.ID]memory.Outcome{}
 	for e, err := range l.Facts(t.Context(), 0) {
 		if err != nil {
 			t.Fatal(err)
@@ -339,7 +341,7 @@ func (s *stack) compare(t *testing.T, path string, k soak) {
 		case fact.Begun:
 			told[f.Memory.ID] = f.Memory
 		case fact.Settled:
-			acked[f.Memory] = f.Outcome == memory.Acknowledged
+			outcomes[f.Memory] = f.Outcome
 		case fact.Judged:
 			verdicts[f.Verdict.Memory] = f.Verdict.Kind
 		}
@@ -355,8 +357,17 @@ func (s *stack) compare(t *testing.T, path string, k soak) {
 	default:
 		stores = []string{s.postgres(t), s.chroma(t)}
 	}
+	app, err := truth.Parse(strings.NewReader(s.exec(t, "app", "cat", "/truth/truth.jsonl")))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for id, m := range told {
-		if !acked[id] {
+		// A user who gave up may have been answered; one who saw the confirmation was sent it.
+		confirmed := slices.ContainsFunc(app.Of(m.Token), func(m truth.Memory) bool { return m.Acknowledged })
+		if outcome := outcomes[id]; outcome != memory.Unknown && (outcome == memory.Acknowledged) != confirmed {
+			t.Errorf("%s (%s) is %s, and that the app confirmed it is %t", id, m.Token, outcome, confirmed)
+		}
+		if outcomes[id] != memory.Acknowledged {
 			continue
 		}
 		have := 0

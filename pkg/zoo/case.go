@@ -40,6 +40,8 @@ type Case struct {
 	Patience                time.Duration // of a user with an answer; 0: the daemon's default
 	// TTL is how long a user's list shall live in Redis after its last write, as the contract has it, give or take Slack.
 	TTL, Slack time.Duration
+	Blind      *Blind        // nil: the rig sees everything
+	Recovery   time.Duration // how long the app may take to be back, and the rig tries to see; 0: 30 s
 	// Settle is what every contract of the case grants, Drain and IndexDelay how late the target writes and shows.
 	Settle, Drain, IndexDelay time.Duration
 
@@ -83,7 +85,8 @@ func (c Case) service(store string) string {
 
 // Control reports whether any loss is a false alarm.
 func (c Case) Control() bool {
-	return c.Shows == string(memory.Kept) || c.Shows == string(memory.Indeterminate) || c.Shows == string(memory.Late) || c.Shows == string(memory.Released)
+	return c.Shows == string(memory.Kept) || c.Shows == string(memory.Indeterminate) || c.Shows == string(memory.Late) || c.Shows == string(memory.Released) ||
+		c.Shows == string(memory.Unverified)
 }
 
 const (
@@ -163,6 +166,11 @@ func Cases() []Case {
 			// All in one life of each list.
 			TTL: 60 * time.Second, Slack: 500 * time.Millisecond, Pace: 700 * time.Millisecond, Memories: 4, Cycles: 3, Settle: 300 * time.Millisecond},
 
+		{Name: "blind-rig", Faults: []string{kill}, Shows: "unverified", All: true, Blind: &Blind{View: vectors, From: 3}, Cycles: 4, Recovery: 5 * time.Second},
+		{Name: "blind-rig for a while", Faults: []string{kill}, Shows: "kept", Blind: &Blind{View: vectors, From: 2, Until: 3}, Cycles: 4, Recovery: 5 * time.Second},
+		// What was proven before the rig went blind is not hidden by that.
+		{Name: "blind-rig after a loss", Bugs: "ephemeral-volume", Faults: []string{recreate}, Shows: "torn", Blind: &Blind{View: vectors, From: 3}, Cycles: 3, Recovery: 5 * time.Second},
+
 		// Its storage shows what no store has: only a fresh browser tells.
 		{Name: "local-echo in a browser", Driver: "browser", Bugs: "local-echo", Faults: []string{kill}, Shows: "lost", Drain: drain, Settle: 2 * drain,
 			Users: 2, Cycles: 3},
@@ -209,6 +217,7 @@ func (c *Case) complete() {
 	set(&c.Memories, 5)
 	set(&c.Cycles, max(len(c.Faults)+2, 4))
 	set(&c.Settle, 700*time.Millisecond)
+	set(&c.Recovery, 30*time.Second)
 	set(&c.Drain, 250*time.Millisecond)
 	set(&c.IndexDelay, time.Second)
 }

@@ -27,6 +27,7 @@ type chronicle struct {
 	lives   map[memory.ID]*life
 	sweeps  []fact.Sweep
 	cycles  []fact.Cycle // their begins
+	closed  []fact.Cycle // their ends
 	faults  map[int64]*injected
 	foreign []fact.Death
 	failed  []fact.Step
@@ -55,8 +56,11 @@ func recall(entries []fact.Entry) *chronicle {
 		case fact.Sweep:
 			c.sweeps = append(c.sweeps, f)
 		case fact.Cycle:
-			if f.Phase == fact.PhaseTraffic {
+			switch f.Phase {
+			case fact.PhaseTraffic:
 				c.cycles = append(c.cycles, f)
+			case fact.PhaseClosed:
+				c.closed = append(c.closed, f)
 			}
 		case fact.Death:
 			c.foreign = append(c.foreign, f)
@@ -196,8 +200,12 @@ func (c *chronicle) right(k Case, w *witness, l *life, doubt seen) Word {
 
 	// What must have it: the homes, the page, and a cache that has others of the same user.
 	var missing, stores []string
-	late := false
+	late, unseen := false, false
 	for view, rs := range reads {
+		if k.Blind != nil && view == k.Blind.View && c.unseen(k.Blind, l.memory.ID) && (len(rs) == 0 || rs[len(rs)-1].found == here) {
+			unseen = true
+			continue
+		}
 		if n := len(rs); n == 0 || rs[n-1].found != here {
 			if view == redisServer && k.cached() && !c.hasOthers(w, l, rs) {
 				continue
@@ -222,6 +230,9 @@ func (c *chronicle) right(k Case, w *witness, l *life, doubt seen) Word {
 		v.Kind = memory.Torn
 	case blank:
 		v.Kind = memory.Hidden
+	case unseen:
+		v.Kind = memory.Unverified
+		return v
 	case late:
 		v.Kind = memory.Late
 		return v

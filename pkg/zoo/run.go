@@ -82,7 +82,7 @@ func (z *Zoo) Run(ctx context.Context, k Case, seed uint64) (Result, error) {
 		return r, err
 	}
 	c := recall(s.entries)
-	if err := c.trouble(); err != nil {
+	if err := errors.Join(c.trouble(), k.Blind.check(c)); err != nil {
 		return r, err
 	}
 	if err := r.compare(k, c, s); err != nil {
@@ -135,7 +135,23 @@ func (z *Zoo) play(ctx context.Context, k Case, seed uint64, dir string, tap fun
 }
 
 func (z *Zoo) daemon(ctx context.Context, k Case, seed uint64, dir string, servers []Server, tap func([]fact.Entry), after func([]Server) error) (err error) {
-	path, err := z.configure(ctx, k, servers, dir)
+	addr, err := z.address(ctx)
+	if err != nil {
+		return err
+	}
+	seen := addr // where the views find the app
+	if k.Blind != nil {
+		if seen, err = z.address(ctx); err != nil {
+			return err
+		}
+		p, err := openProbe(ctx, seen, addr)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, p.close()) }()
+		tap = p.tap(k.Blind, tap)
+	}
+	path, err := z.configure(k, servers, addr, seen, dir)
 	if err != nil {
 		return err
 	}
@@ -158,11 +174,7 @@ func (z *Zoo) daemon(ctx context.Context, k Case, seed uint64, dir string, serve
 }
 
 // configure writes the amnesia.yaml of a run into its folder.
-func (z *Zoo) configure(ctx context.Context, k Case, servers []Server, dir string) (string, error) {
-	addr, err := z.address(ctx)
-	if err != nil {
-		return "", err
-	}
+func (z *Zoo) configure(k Case, servers []Server, addr, seen, dir string) (string, error) {
 	t, err := template.New("zoo.yaml").Delims("<<", ">>").Funcs(template.FuncMap{
 		"join": strings.Join,
 		"text": func(parts ...string) (string, error) {
@@ -175,10 +187,10 @@ func (z *Zoo) configure(ctx context.Context, k Case, servers []Server, dir strin
 	}
 	var b bytes.Buffer
 	if err := t.Execute(&b, struct {
-		Case               Case
-		Servers            []Server
-		Addr, Chatapp, Dir string
-	}{k, servers, addr, z.Chatapp, dir}); err != nil {
+		Case                     Case
+		Servers                  []Server
+		Addr, Seen, Chatapp, Dir string
+	}{k, servers, addr, seen, z.Chatapp, dir}); err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "amnesia.yaml")
