@@ -35,6 +35,7 @@ then looks in every place where a memory should still be, and counts those that 
 		return app.Usage(fmt.Errorf("%w — fix: see '%s --help'", err, c.CommandPath()))
 	})
 	r.AddCommand(demoCmd(), runCmd(), whyCmd(), reportCmd(), judgeCmd(), replayCmd(), revertCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
+	r.AddCommand(remoteCmds()...)
 	return r
 }
 
