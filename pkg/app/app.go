@@ -162,6 +162,9 @@ func (a *App) Run(ctx context.Context) error {
 	}()
 	defer a.books.until(ctx)()
 	err := a.loop.Start(ctx)
+	if err == nil {
+		err = a.books.stuck()
+	}
 	cancel()
 	return errors.Join(err, <-served)
 }

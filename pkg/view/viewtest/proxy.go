@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Proxy stands between a view and a real server, and can spoil what the server says.
@@ -17,10 +19,12 @@ type Proxy struct {
 	said    int64 // bytes that the server said since the last change
 	most    int64 // after which connections are cut; negative: never
 	garbage bool
+	slow    time.Duration // before each thing that the server says gets through
+	mended  chan struct{} // closed by the next change: until then nothing gets through; nil: it does
 	conns   []net.Conn
 }
 
-// NewProxy starts one before the address; it ends with the test.
+// NewProxy starts one before the address, host:port or the path of a Unix socket; it ends with the test.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -31,6 +35,7 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	var all sync.WaitGroup
 	t.Cleanup(func() {
 		l.Close()
+		p.Mend()
 		p.mu.Lock()
 		for _, c := range p.conns {
 			c.Close()
@@ -52,7 +57,11 @@ func NewProxy(t testing.TB, to string) *Proxy {
 
 func (p *Proxy) serve(near net.Conn) {
 	defer near.Close()
-	far, err := net.Dial("tcp", p.to)
+	network := "tcp"
+	if strings.HasPrefix(p.to, "/") {
+		network = "unix"
+	}
+	far, err := net.Dial(network, p.to)
 	if err != nil {
 		return
 	}
@@ -74,6 +83,19 @@ func (p *Proxy) serve(near net.Conn) {
 // pass gives what gets through of something that the server said.
 func (p *Proxy) pass(b []byte) ([]byte, error) {
 	p.mu.Lock()
+	for p.mended != nil || p.slow > 0 {
+		mended, slow := p.mended, p.slow
+		p.mu.Unlock()
+		if mended != nil {
+			<-mended
+		} else {
+			time.Sleep(slow)
+		}
+		p.mu.Lock()
+		if mended == nil {
+			break
+		}
+	}
 	defer p.mu.Unlock()
 	if p.garbage {
 		return []byte("\x00\x01 no protocol of this world \r\n\r\n"), io.ErrClosedPipe
@@ -91,11 +113,28 @@ func (p *Proxy) Said() int64 {
 	return p.said
 }
 
-// Cut cuts every connection when the server has said so many bytes more; each later one at once.
+// Cut cuts every connection when the server has said so many bytes more, at once when that is none; each later one at once.
 func (p *Proxy) Cut(after int64) { p.set(after, false) }
 
 // Garble answers with garbage in the server's place, and hangs up.
 func (p *Proxy) Garble() { p.set(-1, true) }
+
+// Hang accepts connections and what clients say, and lets nothing of what the server says through.
+func (p *Proxy) Hang() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mended == nil {
+		p.mended = make(chan struct{})
+	}
+}
+
+// Slow lets everything through, so much later.
+func (p *Proxy) Slow(by time.Duration) {
+	p.set(-1, false)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow = by
+}
 
 // Mend lets everything through.
 func (p *Proxy) Mend() { p.set(-1, false) }
@@ -103,7 +142,17 @@ func (p *Proxy) Mend() { p.set(-1, false) }
 func (p *Proxy) set(most int64, garbage bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.said, p.most, p.garbage = 0, most, garbage
+	p.said, p.most, p.garbage, p.slow = 0, most, garbage, 0
+	if p.mended != nil {
+		close(p.mended)
+		p.mended = nil
+	}
+	if most == 0 {
+		for _, c := range p.conns {
+			c.Close()
+		}
+		p.conns = nil
+	}
 }
 
 type writer func([]byte) (int, error)
