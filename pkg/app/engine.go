@@ -22,7 +22,7 @@ func (a *App) openEngine(ctx context.Context) (_ chaos.Engine, start func(contex
 			return nil, nil, err
 		}
 		a.onClose(e.Close)
-		if err := a.guardTarget(); err != nil {
+		if err := a.guardTarget(ctx); err != nil {
 			return nil, nil, err
 		}
 		return e, e.Verify, nil

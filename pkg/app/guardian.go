@@ -23,8 +23,8 @@ import (
 const (
 	// undoDuty is what the guardian of a target in containers does: see ward.
 	undoDuty = "undo"
-	// lockWait is how long the lock of a daemon that has died may still be held, by what the kernel has not got round to.
-	lockWait = time.Second
+	// lockWait is how long the guardian waits for the ledger's lock until it looks whether it is still needed.
+	lockWait = 50 * time.Millisecond
 	// secondLook is when an undo is made once more: what the dead daemon asked the engine for in its last moment may have
 	// been done after the first.
 	secondLook = 300 * time.Millisecond
@@ -63,8 +63,8 @@ func (o order) line() (string, error) {
 	return string(b), err
 }
 
-// guard starts the guardian of a target that outlives the daemon. It needs no ledger: what it must undo it is told.
-func (a *App) guardTarget() error {
+// guardTarget starts the guardian of a target that outlives the daemon. It needs no ledger: what it must undo it is told.
+func (a *App) guardTarget(ctx context.Context) error {
 	t := guardedTarget{Project: a.cfg.Target.Project}
 	for _, s := range a.cfg.Target.Services {
 		t.Services = append(t.Services, s.Name)
@@ -83,7 +83,12 @@ func (a *App) guardTarget() error {
 	}
 	a.guarded = g
 	a.onClose(g.guardian.Close)
-	return nil
+	// What an earlier daemon left open is this one's to undo, and its guardian's if it does not live to.
+	open, err := a.Ledger.OpenInjections(ctx)
+	for _, inj := range open {
+		err = errors.Join(err, g.tell(order{Fires: &inj}))
+	}
+	return err
 }
 
 // guarded is a journal that has a guardian know of what is open.
@@ -141,8 +146,9 @@ func (g *guarded) tell(o order) error {
 	return g.guardian.Tell(line)
 }
 
-// ward is the guardian's duty: when the daemon has gone, to undo what it left open, unless another daemon has taken the
-// ledger over and does so itself. What it undoes that daemon undoes once more, and closes in the ledger.
+// ward is the guardian's duty: when the daemon has gone, to undo what it left open. Whoever holds the ledger's lock does
+// that: while another daemon has taken over, the guardian stays until that one has closed what was open, or has died too.
+// What the guardian undoes it does not record: the next daemon undoes it once more, which does nothing, and closes it.
 type ward struct {
 	target guardedTarget
 	open   map[int64]fact.Injection
@@ -168,21 +174,36 @@ func (w *ward) End() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), undoFor)
 	defer cancel()
+	taken := false // by another daemon, at some time
 	for ctx.Err() == nil {
 		lock, held, err := ledger.Claim(w.target.Ledger, lockWait)
 		if held {
-			return
+			if taken = true; w.closed(ctx) {
+				return
+			}
+			continue
 		}
 		if err != nil {
 			lock = io.NopCloser(nil) // a target that is left hurt is worse than two that undo it
 		}
-		err = w.undo(ctx)
+		done := taken && w.closed(ctx) || w.undo(ctx) == nil
 		lock.Close()
-		if err == nil {
+		if done {
 			return
 		}
 		time.Sleep(undoPause)
 	}
+}
+
+// closed reports whether the ledger says that all has been undone by another daemon.
+func (w *ward) closed(ctx context.Context) bool {
+	l, err := ledger.OpenReadOnly(ctx, w.target.Ledger)
+	if err != nil {
+		return false
+	}
+	defer l.Close()
+	open, err := l.OpenInjections(ctx)
+	return err == nil && !slices.ContainsFunc(open, func(inj fact.Injection) bool { _, mine := w.open[inj.ID]; return mine })
 }
 
 // undo undoes all that is open, twice.
