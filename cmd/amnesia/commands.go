@@ -98,7 +98,7 @@ func outputForm(s string) (app.Form, error) {
 
 // console says where results and words for people go. Progress is drawn on a terminal only.
 func console() app.Console {
-	return app.Console{Out: os.Stdout, Err: os.Stderr, Progress: term.IsTerminal(int(os.Stderr.Fd()))}
+	return app.NewConsole(os.Stdout, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
 }
 
 // ended ends a command with an exit code, and with an error if one is to be told.

@@ -5,12 +5,24 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"amnesia/pkg/terminal"
 )
 
-// Console is where words go: results to Out, logs and progress to Err.
+// Console is where words go: results to Out, logs and progress to Err. Make it by NewConsole.
 type Console struct {
 	Out, Err io.Writer
-	Progress bool // draw progress on Err: it is a terminal
+	Progress io.Writer // to draw progress on, a terminal; nil: it is not drawn
+}
+
+// NewConsole gives a console on which nothing that a target says can do more than be read. Progress is drawn on err if
+// that is a terminal.
+func NewConsole(out, err io.Writer, draw bool) Console {
+	c := Console{Out: terminal.Writer(out), Err: terminal.Writer(err)}
+	if draw {
+		c.Progress = err
+	}
+	return c
 }
 
 // Form is the form of results.

@@ -2,11 +2,10 @@ package app
 
 import (
 	"errors"
-	"strings"
-	"unicode"
 
 	"amnesia/pkg/config"
 	"amnesia/pkg/soak"
+	"amnesia/pkg/terminal"
 )
 
 // Exit codes of the command line; those of a judgement are report.Summary's.
@@ -48,23 +47,13 @@ func ended(found int, err error) (int, error) {
 	return found, err
 }
 
-// Explain gives the words for a person. A list of mistakes in a file speaks for itself.
+// Explain gives the words for a person, fit for a terminal: they may quote what the target says. A list of mistakes in a
+// file speaks for itself.
 func Explain(err error) string {
 	text := "amnesia: " + err.Error()
 	var mistakes config.Errors
 	if errors.As(err, &mistakes) {
 		text = mistakes.Error()
 	}
-	return harmless(text)
-}
-
-// harmless takes the control characters out of a text: it may quote what the target says, and that must not reach the
-// terminal raw.
-func harmless(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control)) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
+	return terminal.Text(text)
 }

@@ -22,8 +22,8 @@ type progress struct {
 
 func (c Console) progress(name string, cycles int) *progress {
 	p := &progress{name: name, lost: map[memory.ID]bool{}}
-	if c.Progress {
-		p.bar = progressbar.NewOptions(cycles, progressbar.OptionSetWriter(c.Err), progressbar.OptionSetWidth(30),
+	if c.Progress != nil {
+		p.bar = progressbar.NewOptions(cycles, progressbar.OptionSetWriter(c.Progress), progressbar.OptionSetWidth(30),
 			progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription(name))
 	}
 	return p

@@ -52,7 +52,7 @@ func Replay(ctx context.Context, c Console, o ReplayOptions) (int, error) {
 		seed = *o.Seed
 	}
 	p := c.progress(fmt.Sprintf("cycle %d of %s", o.Cycle, o.From), 1+o.Times)
-	log := c.logger(o.LogFormat, c.Progress)
+	log := c.logger(o.LogFormat, c.Progress != nil)
 	defer log.Sync()
 	s, err := soakOnce(ctx, cfg, Options{Version: o.Version, Seed: seed, Cycles: 1 + o.Times, BrowserDir: o.BrowserDir, Log: log, Tap: p.tap,
 		Replay: &rec.plan, Fired: rec.fired}, cfg.Target.URL)

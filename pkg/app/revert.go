@@ -76,7 +76,7 @@ func Revert(ctx context.Context, c Console, o RevertOptions) (err error) {
 			failed++
 		}
 		what := fmt.Sprintf("injection %d: %s of %s in cycle %d: %s", inj.ID, inj.Kind, strings.Join(chaos.Hit(inj), ", "), inj.Cycle, said)
-		if _, err := fmt.Fprintln(c.Out, harmless(what)); err != nil {
+		if _, err := fmt.Fprintln(c.Out, what); err != nil {
 			return err
 		}
 	}

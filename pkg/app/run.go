@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"amnesia/pkg/report"
 	"amnesia/pkg/session/browser"
 	"amnesia/pkg/session/web"
+	"amnesia/pkg/terminal"
 )
 
 // SoakOptions are the flags of every command that runs cycles on the target of a configuration.
@@ -168,10 +170,15 @@ func (c Console) summary(f Form, s report.Summary) error {
 }
 
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(terminal.JSON(b.Bytes()))
+	return err
 }
 
 // openRecorded opens a ledger that a run has written.

@@ -12,6 +12,7 @@ import (
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/oracle"
+	"amnesia/pkg/terminal"
 )
 
 // tally counts in how many replays something showed. It folds the facts of their ledger.
@@ -184,7 +185,7 @@ func (r Replayed) Write(w io.Writer) error {
 	}
 	for _, c := range r.Cycles {
 		if c.Outcome == fact.CycleInconclusive {
-			fmt.Fprintf(&b, "  cycle %d was not conclusive: %s\n", c.Cycle, harmless(c.Reason))
+			fmt.Fprintf(&b, "  cycle %d was not conclusive: %s\n", c.Cycle, terminal.Line(c.Reason))
 		}
 	}
 	if c := r.Summary.Rates.Control; c.Lost > 0 {

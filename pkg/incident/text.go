@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
 
 	"amnesia/pkg/memory"
+	"amnesia/pkg/terminal"
 )
 
 // Write prints the story for a terminal. Text of the target is hostile: control characters, escape sequences among
@@ -22,12 +22,12 @@ func (s *Story) Write(w io.Writer) error {
 	for _, d := range v.Defects {
 		fmt.Fprintf(&b, ", %s", d)
 	}
-	fmt.Fprintf(&b, "\n%s\n\n", visible(v.Because))
-	fmt.Fprintf(&b, "  user     %s\n", visible(m.User))
-	fmt.Fprintf(&b, "  told     %s\n", visible(abridged(m.Text, 160)))
-	fmt.Fprintf(&b, "  token    %s\n", visible(m.Token))
+	fmt.Fprintf(&b, "\n%s\n\n", terminal.Line(v.Because))
+	fmt.Fprintf(&b, "  user     %s\n", terminal.Line(m.User))
+	fmt.Fprintf(&b, "  told     %s\n", terminal.Line(abridged(m.Text, 160)))
+	fmt.Fprintf(&b, "  token    %s\n", terminal.Line(m.Token))
 	if v.Kind.Loss() {
-		fmt.Fprintf(&b, "  fault    %s\n", visible(cause(v)))
+		fmt.Fprintf(&b, "  fault    %s\n", terminal.Line(cause(v)))
 	}
 	b.WriteByte('\n')
 
@@ -44,12 +44,12 @@ func (s *Story) Write(w io.Writer) error {
 	}
 	who := 0
 	for _, e := range s.Events {
-		who = max(who, len([]rune(visible(e.Who))))
+		who = max(who, len([]rune(terminal.Line(e.Who))))
 	}
 	for _, e := range s.Events {
-		name := visible(e.Who)
+		name := terminal.Line(e.Who)
 		name += strings.Repeat(" ", who-len([]rune(name)))
-		fmt.Fprintf(&b, "  %+10.3fs  %-12s  %s  %s\n", e.At.Sub(start).Seconds(), e.What, name, visible(abridged(e.Text, 400)))
+		fmt.Fprintf(&b, "  %+10.3fs  %-12s  %s  %s\n", e.At.Sub(start).Seconds(), e.What, name, terminal.Line(abridged(e.Text, 400)))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -76,19 +76,4 @@ func abridged(s string, n int) string {
 		return s
 	}
 	return string(r[:n]) + fmt.Sprintf("… (%d more)", len(r)-n)
-}
-
-// visible makes control and format characters harmless: a log line may hold a terminal's escape codes.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n':
-			return '⏎'
-		case r == '\t':
-			return ' '
-		case unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control):
-			return '�'
-		}
-		return r
-	}, s)
 }

@@ -16,6 +16,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"amnesia/pkg/oracle"
+	"amnesia/pkg/terminal"
 )
 
 // WriteCurves prints, of each fault that lost something, how likely a memory is lost to it so long after its
@@ -51,7 +52,7 @@ func bar(p oracle.Point) string {
 func DrawCurves(w io.Writer, title string, curves []oracle.Curve) error {
 	const wide, high, alpha = 8 * vg.Inch, 4.5 * vg.Inch, 60
 	p := plot.New()
-	p.Title.Text = title
+	p.Title.Text = terminal.Line(title) // XML has no control characters either
 	p.X.Label.Text = "time from the acknowledgement to the fault"
 	p.Y.Label.Text = "share of memories lost"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.TickerFunc(durations)
@@ -78,7 +79,7 @@ func DrawCurves(w io.Writer, title string, curves []oracle.Curve) error {
 		curve.Color, dots.Color, dots.Shape = rgb, rgb, draw.CircleGlyph{}
 		shade.Color, shade.LineStyle.Width = color.NRGBA{rgb.R, rgb.G, rgb.B, alpha}, 0
 		p.Add(shade, curve, dots)
-		p.Legend.Add(fmt.Sprintf("%s of %s", c.Kind, c.Service), curve, dots)
+		p.Legend.Add(terminal.Line(fmt.Sprintf("%s of %s", c.Kind, c.Service)), curve, dots)
 	}
 	canvas := vgsvg.New(wide, high)
 	p.Draw(draw.New(canvas))

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
+	"amnesia/pkg/terminal"
 )
 
 // mostFound bounds the memories that Write lists one by one; of the others it gives the ids.
@@ -227,15 +227,9 @@ func dash(s string) string {
 	return s
 }
 
-// line cuts a text to one short line, without control characters: what a target says must not reach the terminal raw.
+// line cuts a text to one short line: what a target says must not reach the terminal raw.
 func line(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) {
-			return ' '
-		}
-		return r
-	}, s)
-	r := []rune(strings.Join(slices.Collect(strings.FieldsSeq(s)), " "))
+	r := []rune(terminal.Line(strings.Join(slices.Collect(strings.FieldsSeq(s)), " ")))
 	if len(r) > 48 {
 		return string(r[:47]) + "…"
 	}
