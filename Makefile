@@ -6,7 +6,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo stack soak down test zoo bench lint setup clean
+.PHONY: help build demo stack soak down test zoo torture bench lint setup clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,10 @@ zoo: setup ## hold every verdict to the truth: each planted bug and control with
 	@mkdir -p bin
 	$(GO) test -c -o bin/zoo.test ./pkg/zoo
 	cd pkg/zoo && ../../bin/zoo.test -whole -test.timeout 20m
+
+torture: build ## kill the daemon itself with SIGKILL, 200 times on processes and 50 times on containers, and hold that nothing is lost or left
+	$(GO) test -c -o bin/torture.test ./pkg/torture
+	cd pkg/torture && ../../bin/torture.test -whole -amnesia ../../bin/amnesia -test.timeout 60m $(TORTUREFLAGS)
 
 bench: build ## measure speed, as ratios within one run
 	./bin/bench
