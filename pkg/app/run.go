@@ -246,7 +246,7 @@ func judge(ctx context.Context, path string) (curves []oracle.Curve, s report.Su
 	book := oracle.NewBook()
 	var run fact.Run
 	var start, end memory.Instant
-	for e, err := range l.Facts(ctx, 0) {
+	for e, err := range l.Evidence(ctx) {
 		if err != nil {
 			return nil, s, err
 		}

@@ -1,14 +1,50 @@
 package bench
 
 import (
+	"bytes"
+	"fmt"
 	"os"
-	"syscall"
+	"strconv"
+	"time"
 )
 
-// peakMemory is the peak resident memory of a process that has ended, in bytes (getrusage(2) gives kilobytes on Linux).
-func peakMemory(s *os.ProcessState) int64 {
-	if u, ok := s.SysUsage().(*syscall.Rusage); ok {
-		return u.Maxrss << 10
+// watchMemory looks at how much memory the process pid has had resident at most, until it is stopped, and gives the last
+// figure in bytes; 0 where there is none. (What getrusage(2) says of a child that has ended counts the time before its exec,
+// in which it was a copy of this process.)
+func watchMemory(pid int) (stop func() int64) {
+	done, peak := make(chan struct{}), make(chan int64)
+	go func() {
+		most := int64(0)
+		for {
+			most = max(most, highWater(pid))
+			select {
+			case <-done:
+				peak <- most
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	return func() int64 {
+		close(done)
+		return <-peak
 	}
-	return 0
+}
+
+// highWater reads VmHWM (proc_pid_status(5)); 0 when the process has gone.
+func highWater(pid int) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := bytes.Cut(status, []byte("VmHWM:"))
+	fields := bytes.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	kb, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kb << 10
 }

@@ -26,23 +26,26 @@ type source struct {
 	make  func(*reader, *rows, *rows) fact.Fact
 }
 
+// within bounds a source's rows by their seq.
+const within = " WHERE seq > ? AND seq <= ? ORDER BY seq"
+
+const judgedQuery = "SELECT * FROM judged" + within
+
 func sources() []source {
-	const within = " WHERE seq > ? AND seq <= ? ORDER BY seq"
 	return []source{
 		{"SELECT * FROM memory" + within, "", (*reader).begun},
 		{"SELECT * FROM settled" + within, "SELECT * FROM level" + within + ", n", (*reader).settled},
 		{"SELECT * FROM sweep" + within, "SELECT * FROM observation" + within + ", first", (*reader).sweep},
-		{"SELECT * FROM judged" + within, "", (*reader).judged},
+		{judgedQuery, "", (*reader).judged},
 		{"SELECT seq, kind, body FROM fact" + within, "", (*reader).generic},
 	}
 }
 
 // lookSources are those that the cache of looks is rebuilt from.
 func lookSources() []source {
-	const within = " WHERE seq > ? AND seq <= ?"
 	return []source{
 		sources()[2],
-		{"SELECT seq, kind, body FROM fact" + within + " AND kind = '" + kindRetired + "' ORDER BY seq", "",
+		{"SELECT seq, kind, body FROM fact WHERE seq > ? AND seq <= ? AND kind = '" + kindRetired + "' ORDER BY seq", "",
 			(*reader).generic},
 	}
 }
@@ -59,7 +62,7 @@ func (l *Ledger) Facts(ctx context.Context, after int64) iter.Seq2[fact.Entry, e
 	return func(yield func(fact.Entry, error) bool) {
 		wanted := true
 		err := l.reading(ctx, func(c *conn) error {
-			return stream(ctx, c, after, func(e fact.Entry) bool {
+			return stream(ctx, c, sources(), after, func(e fact.Entry) bool {
 				wanted = yield(e, nil)
 				return wanted
 			})
@@ -77,13 +80,13 @@ type reader struct {
 	err   error
 }
 
-// stream merges all sources by seq. It ends early, without an error, when yield returns false.
-func stream(ctx context.Context, c *conn, after int64, yield func(fact.Entry) bool) error {
+// stream merges sources by seq, which together have every one. It ends early, without an error, when yield returns false.
+func stream(ctx context.Context, c *conn, from []source, after int64, yield func(fact.Entry) bool) error {
 	last, err := lastSeq(ctx, c)
 	if err != nil {
 		return err
 	}
-	m, err := newMerge(ctx, c, sources())
+	m, err := newMerge(ctx, c, from)
 	if err != nil {
 		return err
 	}

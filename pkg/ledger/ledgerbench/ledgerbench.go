@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,43 +95,66 @@ func Raw(ctx context.Context, path string, batch, n int) (took time.Duration, er
 	return time.Since(start), nil
 }
 
-// Fill makes a new ledger at path with n memories as a soak leaves them: begun, acknowledged at two levels, swept in
-// four views and judged. Cycles have a hundred memories of eight users.
+// kept is for how many cycles a memory of Soak is looked for.
+const kept = 5
+
+// Soak gives the facts of n memories as a soak leaves them, a cycle at a time: begun, acknowledged at two levels, swept in
+// four views, judged, and at last retired. Cycles have that many memories of eight users.
+func Soak(n, perCycle int) iter.Seq[[]fact.Fact] {
+	views := []string{"page", "chroma", "redis", "postgres"}
+	terms := fact.Contracts{Version: 1, Levels: []string{"shown", "settled"}, CountsFrom: "settled", At: instant(0)}
+	for _, view := range views {
+		terms.Contracts = append(terms.Contracts, memory.Contract{View: view, User: view == "page", Durable: true, Settle: time.Second})
+	}
+	return func(yield func([]fact.Fact) bool) {
+		facts, sweeps := []fact.Fact{terms}, int64(0)
+		for first := 1; first <= n; first += perCycle {
+			if old := first - kept*perCycle; old > 0 {
+				facts = append(facts, fact.Retired{Memories: memory.Set{{First: memory.ID(old), Last: memory.ID(old + perCycle - 1)}}, At: instant(first)})
+			}
+			var ids []memory.ID
+			last := min(first+perCycle-1, n)
+			for i := first; i <= last; i++ {
+				ids = append(ids, memory.ID(i))
+				facts = append(facts, Begun(i), fact.Settled{Memory: memory.ID(i), Outcome: memory.Acknowledged, Levels: []memory.Level{
+					{Name: "shown", NotSeen: instant(i), Seen: instant(i + 1)},
+					{Name: "settled", NotSeen: instant(i + 1), Seen: instant(i + 2)}}, At: instant(i + 2)})
+			}
+			for v, view := range views {
+				sweeps++
+				s := fact.Sweep{ID: sweeps, Cycle: first / perCycle, View: view, Began: instant(last + 3), Ended: instant(last + 9),
+					Complete: true, Read: memory.SetOf(ids...)}
+				for _, id := range ids {
+					// The page is read user by user, a store at once.
+					began := s.Began
+					if v == 0 {
+						began = instant(last + 3 + int(id)%8)
+					}
+					s.Observations = append(s.Observations, memory.Observation{Memory: id, View: view, State: memory.Present,
+						Copies: 1, Siblings: perCycle / 8, Began: began, Ended: began.Add(time.Millisecond)})
+				}
+				facts = append(facts, s)
+			}
+			for _, id := range ids {
+				facts = append(facts, fact.Judged{Verdict: memory.Verdict{Memory: id, Kind: memory.Kept,
+					Because: "it is in every view that must have it"}, Cycle: first / perCycle, At: instant(last + 10)})
+			}
+			if !yield(facts) {
+				return
+			}
+			facts = nil
+		}
+	}
+}
+
+// Fill makes a new ledger at path with a Soak of n memories, a hundred a cycle.
 func Fill(ctx context.Context, path string, n int) (err error) {
 	l, err := ledger.Open(ctx, path, ledger.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	const perCycle = 100
-	for first := 1; first <= n; first += perCycle {
-		var facts []fact.Fact
-		var ids []memory.ID
-		last := min(first+perCycle-1, n)
-		for i := first; i <= last; i++ {
-			ids = append(ids, memory.ID(i))
-			facts = append(facts, Begun(i), fact.Settled{Memory: memory.ID(i), Outcome: memory.Acknowledged, Levels: []memory.Level{
-				{Name: "shown", NotSeen: instant(i), Seen: instant(i + 1)},
-				{Name: "settled", NotSeen: instant(i + 1), Seen: instant(i + 2)}}, At: instant(i + 2)})
-		}
-		for v, view := range []string{"page", "chroma", "redis", "postgres"} {
-			s := fact.Sweep{ID: l.NextSweep(), Cycle: first / perCycle, View: view, Began: instant(last + 3), Ended: instant(last + 9),
-				Complete: true, Read: memory.SetOf(ids...)}
-			for _, id := range ids {
-				// The page is read user by user, a store at once.
-				began := s.Began
-				if v == 0 {
-					began = instant(last + 3 + int(id)%8)
-				}
-				s.Observations = append(s.Observations, memory.Observation{Memory: id, View: view, State: memory.Present,
-					Copies: 1, Siblings: perCycle / 8, Began: began, Ended: began.Add(time.Millisecond)})
-			}
-			facts = append(facts, s)
-		}
-		for _, id := range ids {
-			facts = append(facts, fact.Judged{Verdict: memory.Verdict{Memory: id, Kind: memory.Kept,
-				Because: "it is in every view that must have it"}, Cycle: first / perCycle, At: instant(last + 10)})
-		}
+	for facts := range Soak(n, 100) {
 		if err := l.Append(ctx, facts...); err != nil {
 			return err
 		}
