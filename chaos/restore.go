@@ -32,14 +32,18 @@ func (s *GuardState) step(f fact.Step) {
 	if s.last.id != f.Injection {
 		s.last = life{id: f.Injection}
 	}
-	if !f.Fired.IsZero() && !s.last.fired { // more than one step may say it
+	if !f.Fired.IsZero() && s.last.firing && !s.last.fired { // more than one step may say it
 		s.last.fired = true
-		s.fire(f.Fired)
+		s.Fired[len(s.Fired)-1] = f.Fired
 	}
 	s.last.unwell = s.last.unwell || slices.ContainsFunc(f.After, func(h fact.Health) bool { return !h.Healthy })
 	switch f.Name {
 	case fact.StepFiring:
+		if f.Plan != nil && f.Plan.Kind == DaemonRestart {
+			return
+		}
 		s.last.firing = true
+		s.fire(f.At) // until it is told when exactly, which a daemon that dies never does
 	case fact.StepFailed:
 		s.last.failed = true
 	case fact.StepRecovered:

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"amnesia/pkg/config"
+	"amnesia/pkg/fact"
 	"amnesia/pkg/session"
 )
 
@@ -34,7 +35,16 @@ func newAccounts(teller *session.Teller, conf config.Sessions) *accounts {
 
 // user gives the n-th account, from 0.
 func (a *accounts) user(n int) session.User {
-	u := a.teller.User(n)
+	u := a.of(a.teller, n)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.byName[u.Name] = u
+	return u
+}
+
+// of gives the n-th account of a teller's run.
+func (a *accounts) of(teller *session.Teller, n int) session.User {
+	u := teller.User(n)
 	switch {
 	case len(a.conf.Logins) > 0:
 		login := a.conf.Logins[n%len(a.conf.Logins)]
@@ -42,10 +52,28 @@ func (a *accounts) user(n int) session.User {
 	case a.conf.Password.IsSet():
 		u.Password = a.conf.Password.Reveal()
 	}
+	return u
+}
+
+// recall makes the accounts of an earlier run again, with its seed, so that named finds those that are called names.
+func (a *accounts) recall(run fact.Run, names map[string]bool) error {
+	teller, err := session.NewTeller(session.Personas{Seed: run.Seed, Run: run.ID, Accounts: a.conf.Accounts})
+	if err != nil {
+		return err
+	}
+	most := session.MaxUsers // the ledger knows names, and no numbers
+	if n := len(a.conf.Logins); n > 0 {
+		most = n
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.byName[u.Name] = u
-	return u
+	for n, missing := 0, len(names); n < most && missing > 0; n++ {
+		if u := a.of(teller, n); names[u.Name] {
+			a.byName[u.Name] = u
+			missing--
+		}
+	}
+	return nil
 }
 
 // named finds the account that user gave before.
@@ -54,7 +82,7 @@ func (a *accounts) named(name string) (session.User, error) {
 	defer a.mu.Unlock()
 	u, ok := a.byName[name]
 	if !ok {
-		return u, fmt.Errorf("the account %s is not of this run", name)
+		return u, fmt.Errorf("the account %s is of no run of this ledger, as sessions.accounts is now", name)
 	}
 	return u, nil
 }

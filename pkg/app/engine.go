@@ -61,8 +61,9 @@ func (a *App) dockerConfig() docker.Config {
 	return dc
 }
 
-// startTarget has the target started, waits until it is healthy, and looks whether the application answers. A service
-// that ends by itself is not waited for, unless a supervisor may start it again.
+// startTarget has the target started, undoes what an earlier daemon left done to it, waits until it is healthy, and looks
+// whether the application answers. A service that ends by itself is not waited for, unless a supervisor may start it
+// again.
 func (a *App) startTarget(ctx context.Context, engine chaos.Engine, start func(context.Context) error, prober *chaos.Prober) error {
 	hctx, cancel := context.WithTimeout(ctx, a.cfg.Limits.Recovery)
 	defer cancel()
@@ -79,7 +80,12 @@ func (a *App) startTarget(ctx context.Context, engine chaos.Engine, start func(c
 	if err := start(ctx); err != nil {
 		return err
 	}
-	if _, err := prober.Await(hctx, engine, nil); err != nil {
+	started := a.clock.Now()
+	if err := a.revertOpen(ctx); err != nil {
+		return err
+	}
+	health, err := prober.Await(hctx, engine, nil)
+	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -93,7 +99,7 @@ func (a *App) startTarget(ctx context.Context, engine chaos.Engine, start func(c
 		}
 		return fmt.Errorf("the target did not come up, %s: %w\n — fix: %s", why, err, fix)
 	}
-	return reachable(ctx, a.cfg.Target.URL)
+	return errors.Join(a.noteRestart(ctx, engine, started, health), reachable(ctx, a.cfg.Target.URL))
 }
 
 // reachable reports why nothing answers at the target's address.

@@ -156,9 +156,9 @@ type Sweep struct {
 type Injection struct {
 	ID        int64         `json:"id"` // rises within a ledger
 	Cycle     int           `json:"cycle"`
-	Kind      string        `json:"kind"` // kill, restart, pause, recreate, wipe, partition, crash_all
+	Kind      string        `json:"kind"` // kill, restart, pause, recreate, wipe, partition, crash_all, daemon_restart
 	Service   string        `json:"service"`
-	Services  []string      `json:"services,omitempty"` // crash_all: every service hit, in order
+	Services  []string      `json:"services,omitempty"` // crash_all, daemon_restart: every service hit, in order
 	Instances string        `json:"instances"`          // "one" or "all"
 	Volume    string        `json:"volume,omitempty"`   // wipe: the path or volume
 	After     string        `json:"after,omitempty"`    // told, acknowledged, logged_in, idle; empty: by time

@@ -155,7 +155,7 @@ func (m *Metrics) judged(f fact.Judged) {
 	switch {
 	case v.Fault == memory.FaultSeveral:
 		service = several
-	case v.Fault == chaos.CrashAll:
+	case v.Fault == chaos.CrashAll, v.Fault == chaos.DaemonRestart:
 		service = all
 	case strings.Contains(service, "+"):
 		service = several
@@ -247,7 +247,7 @@ func (m *Metrics) stepped(f fact.Step) {
 		inj.failed = true
 	case fact.StepRecovered:
 		inj.recovered = true
-		if !inj.failed {
+		if !inj.failed && kind != chaos.DaemonRestart { // how long no daemon lived is not the target's
 			observe(m.faultRecovery.WithLabelValues(kind, service), inj.fired.Add(inj.plan.Hold), f.At, nil)
 		}
 	case fact.StepRefused:

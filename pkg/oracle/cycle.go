@@ -26,6 +26,7 @@ type CycleResult struct {
 // cycle is what is kept of one cycle.
 type cycle struct {
 	n          int
+	run        string // that began it
 	control    bool
 	settling   bool // traffic and recovery are over
 	closed     bool
@@ -82,12 +83,12 @@ func (b *Book) cycle(f fact.Cycle) {
 	cy.control = cy.control || f.Control
 	switch f.Phase {
 	case fact.PhaseTraffic:
+		cy.run = f.Run
 		b.ctx.giveUp(f.N, f.At)
-		if f.Control && !b.ctx.learned {
-			b.ctx.learning = f.N
-		}
+		b.learn(f)
 	case fact.PhaseSettle, fact.PhaseJudge:
 		cy.settling = true
+		b.learn(f) // which a later run may see through
 	case fact.PhaseClosed:
 		if cy.closed {
 			return
@@ -96,10 +97,20 @@ func (b *Book) cycle(f fact.Cycle) {
 		cy.unverified, cy.down = b.unverified(cy, f.At), b.unrecovered(cy)
 		if cy.control {
 			cy.stake = b.stake
-			if !b.ctx.learned {
+			switch {
+			case f.Run != cy.run: // it saw a fault after all: the death of its daemon
+				b.ctx.learning = 0
+			case !b.ctx.learned:
 				b.calibrate(f.N)
 			}
 		}
+	}
+}
+
+// learn lets a control cycle teach how many copies a write makes, until one has.
+func (b *Book) learn(f fact.Cycle) {
+	if f.Control && !b.ctx.learned {
+		b.ctx.learning = f.N
 	}
 }
 

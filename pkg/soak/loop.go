@@ -3,6 +3,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,11 @@ type Loop struct {
 	// SelfTested is told of every self-test that could be made, with what was wrong; may be nil.
 	SelfTested func(at memory.Instant, wrong error)
 
+	// Past is what earlier daemons left in the ledger, taken before this run's own facts; Reach reports why a memory of
+	// theirs can no longer be looked for. Both may be left empty.
+	Past  Past
+	Reach func(memory.Memory) error
+
 	mu       sync.Mutex
 	live     map[memory.ID]memory.Memory
 	tokens   map[string]memory.ID
@@ -132,6 +138,12 @@ func (l *Loop) Start(ctx context.Context) error {
 	}
 
 	began := l.Clock.Now()
+	if err := l.resume(ctx); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil
+		}
+		return err
+	}
 	for ctx.Err() == nil {
 		if l.Cycles > 0 && l.cycles >= l.Cycles || l.For > 0 && l.Clock.Now().Sub(began) >= l.For {
 			return nil
@@ -189,27 +201,36 @@ func (l *Loop) cycle(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	// The end of ctx leaves a cycle that says so, and whose memories are judged on what is known.
+	if err := l.conclude(ctx, c, err, ""); err != nil {
+		return err
+	}
+	return l.calibrated(control)
+}
+
+// conclude judges a cycle and closes it; the error is err or the ledger's. err is the end of ctx, which leaves a cycle that
+// says so, and whose memories are judged on what is known. doubt is why the cycle proves nothing beyond what is proven,
+// if that is in no fact.
+func (l *Loop) conclude(ctx context.Context, c fact.Cycle, err error, doubt string) error {
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	var facts []fact.Fact
 	if err == nil {
-		facts = append(facts, mark(fact.PhaseJudge, l.Clock.Now()))
+		c.Phase, c.At = fact.PhaseJudge, l.Clock.Now()
+		facts = append(facts, c)
+	} else {
+		doubt = cmp.Or(doubt, "the daemon was told to stop before the cycle was judged")
 	}
-	verdicts, r := l.judge(n)
+	verdicts, r := l.judge(c.N)
 	facts = append(facts, verdicts...)
 	c.Phase, c.Outcome, c.Reason, c.At = fact.PhaseClosed, r.Outcome, r.Reason, l.Clock.Now()
-	if err != nil && c.Outcome == fact.CycleClean {
-		c.Outcome, c.Reason = fact.CycleInconclusive, "the daemon was told to stop before the cycle was judged"
+	if doubt != "" && (c.Outcome == fact.CycleClean || c.Outcome == fact.CycleInconclusive) {
+		c.Outcome, c.Reason = fact.CycleInconclusive, doubt
 	}
 	if aerr := l.Ledger.Append(cctx, append(facts, c)...); aerr != nil {
 		return errors.Join(err, aerr)
 	}
-	l.Log.Info("cycle closed", zap.Int("cycle", n), zap.Bool("control", control), zap.String("outcome", string(c.Outcome)), zap.String("reason", c.Reason))
-	if err != nil {
-		return err
-	}
-	return l.calibrated(control)
+	l.Log.Info("cycle closed", zap.Int("cycle", c.N), zap.Bool("control", c.Control), zap.String("outcome", string(c.Outcome)), zap.String("reason", c.Reason))
+	return err
 }
 
 // body is a cycle from the gate to the last sweep.
