@@ -202,7 +202,7 @@ func (d *desk) append(ctx context.Context, facts ...fact.Fact) error {
 	return d.a.Ledger.Append(ctx, facts...)
 }
 
-// listen opens the addresses of the file, and has them served in Run.
+// listen opens the addresses of the file, and has them served in Run, beside the keeping of the evidence.
 func (a *App) listen(ctx context.Context, g prometheus.Gatherer) error {
 	token, err := a.token()
 	if err != nil {
@@ -235,6 +235,7 @@ func (a *App) listen(ctx context.Context, g prometheus.Gatherer) error {
 		for _, serve := range serves {
 			g.Go(func() error { return serve(ctx) })
 		}
+		g.Go(func() error { a.keeper.Run(ctx); return nil })
 		return g.Wait()
 	}
 	return nil

@@ -2,14 +2,14 @@ package browser
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/playwright-community/playwright-go"
 	"go.uber.org/zap"
+
+	"amnesia/pkg/session"
 )
 
 const (
@@ -26,8 +26,7 @@ func (s *surface) Evidence(ctx context.Context, name string) []string {
 	if s.d.cfg.EvidenceDir == "" || !s.e.alive() {
 		return nil
 	}
-	stem := filepath.Join(s.d.cfg.EvidenceDir, fmt.Sprintf("%s-%s-%s",
-		s.d.cfg.Clock.Now().Time().UTC().Format("20060102T150405.000Z"), fileName(s.user.Name), fileName(name)))
+	stem := filepath.Join(s.d.cfg.EvidenceDir, session.EvidenceName(s.d.cfg.Clock.Now(), name))
 	var saved []string
 	save := func(path string, write func() error) {
 		ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
@@ -49,7 +48,7 @@ func (s *surface) Evidence(ctx context.Context, name string) []string {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(stem+".html", []byte(html), 0o640)
+		return os.WriteFile(stem+".html", []byte(session.StillDocument(html)), 0o600)
 	})
 	if s.trace {
 		save(stem+".zip", func() error {
@@ -66,15 +65,4 @@ func (s *surface) cutTrace(path ...string) error {
 	}
 	s.traced = time.Now()
 	return s.context.Tracing().StartChunk()
-}
-
-// fileName keeps of a name what every file system takes.
-func fileName(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
-			return r
-		}
-		return '_'
-	}, name)
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -367,8 +366,8 @@ func (s *surface) Evidence(_ context.Context, name string) []string {
 	if html.Render(&b, s.page.tree()) != nil {
 		return nil
 	}
-	file := filepath.Join(s.d.cfg.Evidence, fmt.Sprintf("%s-%s.html", filepath.Base(name), time.Unix(0, s.d.cfg.Clock.Now().Wall).UTC().Format("20060102T150405.000000")))
-	if os.WriteFile(file, b.Bytes(), 0o600) != nil {
+	file := filepath.Join(s.d.cfg.Evidence, session.EvidenceName(s.d.cfg.Clock.Now(), name)+".html")
+	if os.WriteFile(file, []byte(session.StillDocument(b.String())), 0o600) != nil {
 		return nil
 	}
 	return []string{file}
