@@ -66,7 +66,8 @@ type App struct {
 	guarded *guarded // nil: the guardian is the engine's own
 	// browser is the one that users are played in; nil: they are played without one.
 	browser *browser.Driver
-	fired   []memory.Instant // faults of earlier daemons: the limits go on counting
+	past    soak.Past        // what earlier daemons left in the ledger
+	limited chaos.GuardState // by them: the limits go on counting
 	done    []func() error   // clean-up, last first
 	serve   func(context.Context) error
 }
@@ -78,7 +79,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 		o.Clock = clock.System()
 	}
 	o.LookTimeout = cmp.Or(o.LookTimeout, 30*time.Second)
-	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, run: newRun(), Docket: soak.NewDocket(), fired: o.Fired}
+	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, run: newRun(), Docket: soak.NewDocket(), limited: chaos.GuardState{Fired: o.Fired}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -129,9 +130,6 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	if err := a.startTarget(ctx, engine, start, prober); err != nil {
 		return nil, err
 	}
-	if err := a.revertOpen(ctx); err != nil {
-		return nil, err
-	}
 	driver, err := a.openDriver(ctx)
 	if err != nil {
 		return nil, err
@@ -139,6 +137,9 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	a.onClose(driver.Close)
 	a.browser, _ = driver.(*browser.Driver)
 	if err := a.openPlayersAndViews(driver, accounts); err != nil {
+		return nil, err
+	}
+	if err := a.resume(ctx, accounts); err != nil {
 		return nil, err
 	}
 	err = a.Ledger.Append(ctx,
@@ -212,9 +213,8 @@ func (a *App) openLedger(ctx context.Context, m *metrics.Metrics) error {
 		a.Docket.Tap([]fact.Entry{e})
 		a.desk.tap([]fact.Entry{e})
 		a.keeper.Tap([]fact.Entry{e})
-		if s, ok := e.Fact.(fact.Step); ok && !s.Fired.IsZero() {
-			a.fired = append(a.fired, s.Fired)
-		}
+		a.past.Apply(e.Fact)
+		a.limited.Apply(e.Fact)
 	}
 	return m.Restore(l.Facts(ctx, 0))
 }
@@ -238,24 +238,11 @@ func (a *App) paused() (reasons []chaos.Reason) {
 	return reasons
 }
 
-// revertOpen undoes what an earlier daemon fired and did not live to undo, before anything else is done to the target.
-func (a *App) revertOpen(ctx context.Context) error {
-	open, err := a.Ledger.OpenInjections(ctx)
-	if err != nil {
-		return err
-	}
-	if len(open) == 0 {
-		return nil
-	}
-	a.log.Warn("undoing injections that an earlier daemon left open", zap.Int("injections", len(open)))
-	return a.loop.Injector.RevertOpen(ctx, open)
-}
-
 func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 	cfg := a.cfg
 	a.guard = chaos.NewGuard(chaos.Limits{
 		Armed: cfg.Armed, Every: cfg.Limits.Every, PerHour: cfg.Limits.PerHour, Hours: cfg.Limits.Window, HaltAfter: cfg.Limits.HaltAfter,
-	}, engine, a.clock, chaos.GuardState{Fired: a.fired})
+	}, engine, a.clock, a.limited)
 	services := make([]string, len(cfg.Target.Services))
 	for i, s := range cfg.Target.Services {
 		services[i] = s.Name
@@ -354,6 +341,9 @@ func (a *App) metricsSetup() metrics.Setup {
 	}
 	for _, f := range a.cfg.Faults {
 		s.Faults = append(s.Faults, metrics.Fault{Kind: f.Kind, Service: f.Service})
+	}
+	if a.cfg.Target.Engine != "docker" {
+		s.Faults = append(s.Faults, metrics.Fault{Kind: chaos.DaemonRestart})
 	}
 	return s
 }
