@@ -17,6 +17,7 @@
 package config
 
 import (
+	"strings"
 	"time"
 
 	"amnesia/chaos"
@@ -38,6 +39,8 @@ type Config struct {
 	Ledger   Ledger   `yaml:"ledger,omitempty"`
 	Evidence Evidence `yaml:"evidence,omitempty"`
 	Web      Web      `yaml:"web,omitempty"`
+
+	hidden *strings.Replacer // takes the secrets out of a text; nil: there are none
 }
 
 // Target is the application under test.

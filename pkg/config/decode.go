@@ -26,6 +26,8 @@ type loader struct {
 	at     map[string]place // where the values that the files have stand
 	texts  []string         // paths of texts in the script
 	text   map[string]string
+	// secrets are those that were read.
+	secrets []Secret
 }
 
 type place struct {

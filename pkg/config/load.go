@@ -67,6 +67,7 @@ func Parse(sources []Source, getenv func(string) string, checks ...Check) (*Conf
 		l.mapping(root, reflect.ValueOf(c).Elem(), "", "")
 		l.check(c)
 	}
+	c.hidden = hide(l.secrets)
 	if len(l.errs) == 0 {
 		for _, check := range checks {
 			for _, p := range check(c) {

@@ -57,7 +57,7 @@ func (l *loader) secret(path, from, name string) Secret {
 		if value == "" {
 			l.fail(path, fmt.Sprintf("the environment variable %s is not set", name), "set it for the daemon")
 		}
-		return NewSecret(value)
+		return l.hold(value)
 	}
 	data, err := readFile(l.file(name), maxList)
 	if err != nil {
@@ -68,7 +68,14 @@ func (l *loader) secret(path, from, name string) Secret {
 	if value == "" {
 		l.fail(path, fmt.Sprintf("the file %s is empty", name), "put the secret into it")
 	}
-	return NewSecret(value)
+	return l.hold(value)
+}
+
+// hold wraps a secret, and notes that there is one.
+func (l *loader) hold(value string) Secret {
+	s := NewSecret(value)
+	l.secrets = append(l.secrets, s)
+	return s
 }
 
 // readFile reads a file of at most so many bytes; its errors say what to do.
@@ -120,7 +127,7 @@ func (l *loader) logins(path, name string, users int) []Login {
 			l.fail(path, fmt.Sprintf("%s names %q twice", name, row[0]), "give each account one line")
 		}
 		seen[row[0]] = true
-		out = append(out, Login{row[0], NewSecret(row[1])})
+		out = append(out, Login{row[0], l.hold(row[1])})
 	}
 	if len(out) < users {
 		l.fail(path, fmt.Sprintf("%s has %d accounts for %d users", name, len(out), users),

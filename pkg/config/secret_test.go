@@ -59,6 +59,43 @@ func TestSecretNeverPrints(t *testing.T) {
 	}
 }
 
+// TestRedact takes the secrets out of what others may say of them.
+func TestRedact(t *testing.T) {
+	c := Config{hidden: hide([]Secret{NewSecret("postgres://app:ses%40me-dsn@db/chat"), NewSecret("host=db password='two words' user=app"),
+		NewSecret("host=db password=second-dsn"), NewSecret("Bearer header-token"), NewSecret(`quo"ted\pw`), NewSecret("abc"), NewSecret("")})}
+	for text, want := range map[string]string{
+		"dial postgres://app:ses%40me-dsn@db/chat: refused": "dial [redacted]: refused",
+		"password ses@me-dsn is wrong":                      "password [redacted] is wrong",
+		"?p=ses%40me-dsn":                                   "?p=[redacted]",
+		"the password is two words":                         "the password is [redacted]",
+		"?p=two+words&q=two%20words":                        "?p=[redacted]&q=[redacted]",
+		"second-dsn":                                        "[redacted]",
+		"Authorization: Bearer header-token":                "Authorization: [redacted]",
+		"header-token":                                      "[redacted]",
+		`{"pw": "quo\"ted\\pw"} quo"ted\pw`:                 `{"pw": "[redacted]"} [redacted]`,
+		"abc app db chat":                                   "abc app db chat", // too short, and no secrets
+	} {
+		if got := c.Redact(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+	full, err := Load([]string{"testdata/full.yaml"}, environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{"sesame-api", "sesame-pw", "sesame-token", "sesame-dsn", "sesame-token-of-the-web", "not a real key"} {
+		if got := full.Redact("x " + s + " y"); got != "x [redacted] y" {
+			t.Errorf("%q is left: %q", s, got)
+		}
+	}
+	if text := "debug application/json redis://127.0.0.1:6379/0"; full.Redact(text) != text {
+		t.Errorf("what the file says in the clear is no secret: %q", full.Redact(text))
+	}
+	if got := (&Config{}).Redact("a"); got != "a" {
+		t.Errorf("without secrets: %q", got)
+	}
+}
+
 // leaks looks for the word as it is and in hexadecimal.
 func leaks(out, word string) bool {
 	return strings.Contains(out, word) || strings.Contains(strings.ToLower(out), fmt.Sprintf("%x", word))

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	sqlite3 "modernc.org/sqlite/lib"
@@ -44,6 +45,12 @@ func (l *Ledger) Append(ctx context.Context, facts ...fact.Fact) error {
 }
 
 func (l *Ledger) append(ctx context.Context, facts []fact.Fact) error {
+	if l.opts.Redact != nil {
+		facts = slices.Clone(facts)
+		for i := range facts {
+			facts[i] = fact.Redact(facts[i], l.opts.Redact)
+		}
+	}
 	p, err := prepare(facts)
 	if err != nil {
 		return fmt.Errorf("appending to the ledger %s: %w", l.path, err)

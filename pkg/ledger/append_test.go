@@ -1,14 +1,18 @@
 package ledger_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"amnesia/pkg/fact"
 	"amnesia/pkg/ledger"
@@ -17,6 +21,30 @@ import (
 
 func begun(id memory.ID) fact.Begun {
 	return fact.Begun{Memory: memory.Memory{ID: id, Run: "r", User: "u", Token: fmt.Sprint("t", int64(id)), Text: "t"}, At: at(int64(id))}
+}
+
+// TestRedact: what is redacted is nowhere in the file, in what is read or in what is tapped.
+func TestRedact(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	var tapped []fact.Entry
+	l := open(t, path, ledger.Options{Tap: func(e []fact.Entry) { tapped = append(tapped, e...) },
+		Redact: func(s string) string { return strings.ReplaceAll(s, "sesame", "*") }})
+	facts := []fact.Fact{fact.Log{Service: "app", Line: "a sesame b"}, fact.Sweep{ID: 1, View: "page", Error: "sesame", Read: memory.SetOf(1),
+		Before: &fact.Health{Detail: "sesame"}, Observations: []memory.Observation{{Memory: 1, View: "page", State: memory.Unreadable, Detail: "sesame"}}}}
+	if err := l.Append(t.Context(), facts...); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tapped, entries(t, l, 0)); diff != "" || len(tapped) != 2 || tapped[0].Fact.(fact.Log).Line != "a * b" {
+		t.Errorf("tapped and read (-, +):\n%s%+v", diff, tapped)
+	}
+	if facts[0].(fact.Log).Line != "a sesame b" {
+		t.Error("the caller's fact was changed")
+	}
+	for _, file := range []string{path, path + "-wal"} {
+		if data, err := os.ReadFile(file); err != nil || bytes.Contains(data, []byte("sesame")) {
+			t.Errorf("%s holds it: %v", file, err)
+		}
+	}
 }
 
 func TestAppendsAreWholeAndInOrder(t *testing.T) {

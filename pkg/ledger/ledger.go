@@ -29,6 +29,9 @@ type Options struct {
 	// Tap is called with the facts of a commit, in the order and form in which Facts gives them, after they are durable
 	// and before their Append returns; one call at a time. It must not append, and holds up every writer.
 	Tap func([]fact.Entry)
+	// Redact is applied to what others said, in every fact and before anything is done with it (see fact.Redact); nil: to
+	// nothing.
+	Redact func(string) string
 	// ObserveAppend is told how long each Append took and how it ended, by the goroutine that appended.
 	ObserveAppend func(time.Duration, error)
 }
