@@ -79,10 +79,10 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 		o.Clock = clock.System()
 	}
 	o.LookTimeout = cmp.Or(o.LookTimeout, 30*time.Second)
-	a := &App{cfg: cfg, opts: o, log: o.Log, clock: o.Clock, run: newRun(), Docket: soak.NewDocket(), limited: chaos.GuardState{Fired: o.Fired}}
+	a := &App{cfg: cfg, opts: o, log: redactLog(o.Log, cfg.Redact), clock: o.Clock, run: newRun(), Docket: soak.NewDocket(), limited: chaos.GuardState{Fired: o.Fired}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, a.Close())
+			err = redactError(errors.Join(err, a.Close()), cfg.Redact)
 		}
 	}()
 
@@ -171,7 +171,7 @@ func (a *App) Run(ctx context.Context) error {
 		err = a.books.stuck()
 	}
 	cancel()
-	return errors.Join(err, <-served)
+	return redactError(errors.Join(err, <-served), a.cfg.Redact)
 }
 
 // Close ends everything, last opened first.
@@ -188,7 +188,7 @@ func (a *App) onClose(fn func() error) { a.done = append(a.done, fn) }
 
 func (a *App) openLedger(ctx context.Context, m *metrics.Metrics) error {
 	l, err := ledger.Open(ctx, a.cfg.Ledger.Path, ledger.Options{
-		Clock: a.clock, Logger: a.log, ObserveAppend: m.LedgerAppend,
+		Clock: a.clock, Logger: a.log, ObserveAppend: m.LedgerAppend, Redact: a.cfg.Redact,
 		Tap: func(entries []fact.Entry) {
 			a.Docket.Tap(entries)
 			a.desk.tap(entries)
