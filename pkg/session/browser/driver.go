@@ -41,7 +41,8 @@ type Config struct {
 	// EvidenceDir is where Evidence writes; without it there is no evidence.
 	EvidenceDir string
 	// Trace records a Playwright trace of every session, with network and snapshots of the document but without film;
-	// Evidence keeps it, any other end throws it away.
+	// Evidence keeps it, any other end throws it away. It holds what users type, their passwords too: the folder is for
+	// the daemon's user alone.
 	Trace bool
 	// ActionTimeout bounds one action, a Goto included; default 10s. The deadline of the call's ctx can only shorten it.
 	ActionTimeout time.Duration
@@ -92,7 +93,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 		d.log = zap.NewNop()
 	}
 	if cfg.EvidenceDir != "" {
-		if err := os.MkdirAll(cfg.EvidenceDir, 0o750); err != nil {
+		if err := os.MkdirAll(cfg.EvidenceDir, 0o700); err != nil {
 			return nil, fmt.Errorf("making the folder for evidence: %w", err)
 		}
 	}
