@@ -94,6 +94,7 @@ type fault struct {
 	plan   fact.Injection
 	firing memory.Instant
 	back   memory.Instant
+	told   bool // what came of the firing
 }
 
 // reading is a run of equal readings of the memory in one view.
@@ -233,11 +234,22 @@ func (t *teller) step(s fact.Step) {
 		if t.v.Exposure != nil && slices.Equal(t.v.Suspects, []int64{s.Injection}) {
 			text += ", " + short(*t.v.Exposure) + " after the acknowledgement"
 		}
-		t.add(f.firing, "fault", hit(f.plan), "%s (injection %d, cycle %d)", text, s.Injection, f.plan.Cycle)
+		f.told = true
+		if f.plan.Cycle > 0 {
+			t.add(f.firing, "fault", hit(f.plan), "%s (injection %d, cycle %d)", text, s.Injection, f.plan.Cycle)
+		} else {
+			t.add(f.firing, "fault", hit(f.plan), "%s (injection %d)", text, s.Injection)
+		}
 	case fact.StepRecovered:
 		f.back = s.At
 		t.add(s.At, "fault", hit(f.plan), "healthy again, %s after the fault", short(s.At.Sub(f.firing)))
+	case fact.StepReverted:
+		if !f.told {
+			t.add(f.firing, "fault", hit(f.plan), "%s, in which the daemon died (injection %d, cycle %d)", f.plan.Kind, s.Injection, f.plan.Cycle)
+			t.add(s.At, "fault", hit(f.plan), "undone by whoever came after it")
+		}
 	case fact.StepFailed, fact.StepRefused:
+		f.told = true
 		t.add(s.At, "fault", hit(f.plan), "%s", join(f.plan.Kind+" "+string(s.Name), s.Detail))
 	}
 }

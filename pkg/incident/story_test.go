@@ -106,6 +106,34 @@ func TestStory(t *testing.T) {
 	}
 }
 
+// TestStoryOfADeadDaemon: it could say of its last fault only that it was about to do it, and the next daemon that the
+// services had ended with it.
+func TestStoryOfADeadDaemon(t *testing.T) {
+	var facts recorded
+	restart := fact.Injection{ID: 2, Kind: "daemon_restart", Services: []string{"app"}, Instances: "all"}
+	for _, f := range lost() {
+		switch s, _ := f.(fact.Step); s.Name {
+		case fact.StepInjected:
+			facts = append(facts, fact.Step{Injection: 1, Name: fact.StepReverted, At: at(80)}, fact.Step{Injection: 1, Name: fact.StepClosed, At: at(80)},
+				fact.Step{Injection: 2, Name: fact.StepFiring, Plan: &restart, At: at(52)}, fact.Step{Injection: 2, Name: fact.StepInjected, At: at(70)},
+				fact.Step{Injection: 2, Name: fact.StepRecovered, After: []fact.Health{*health(90, "11")}, At: at(90)},
+				fact.Step{Injection: 2, Name: fact.StepClosed, At: at(90)})
+		case fact.StepProven, fact.StepRecovered, fact.StepClosed:
+		default:
+			facts = append(facts, f)
+		}
+	}
+	s, err := Tell(t.Context(), facts, "m1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := s.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "died.txt", b.String())
+}
+
 // TestStoryOfNobody says what to do when the memory is not in the ledger.
 func TestStoryOfNobody(t *testing.T) {
 	_, err := Tell(t.Context(), lost(), "m2")
