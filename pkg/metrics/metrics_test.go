@@ -328,6 +328,20 @@ func TestInjectionsEnd(t *testing.T) {
 	}
 }
 
+// TestServicesThatEndedWithTheirDaemon: how long no daemon lived is not how long the target took to recover.
+func TestServicesThatEndedWithTheirDaemon(t *testing.T) {
+	m, reg := made(t)
+	for _, s := range chaos.Restarted(1, []string{"app", "redis"}, at(1), at(90), []fact.Health{{Service: "app", Healthy: true, At: at(100)}}) {
+		m.Tap(entries(s))
+	}
+	m.Tap(entries(fact.Judged{Verdict: memory.Verdict{Memory: 5, Level: "settled", Kind: memory.Lost, Class: memory.Silent,
+		Fault: chaos.DaemonRestart, Service: "app+redis"}, At: at(101)}))
+	expect(t, reg, map[string]float64{
+		"faults_total{daemon_restart,injected,all}": 1, "memories{lost}": 1,
+		"memory_losses_total{silent,daemon_restart,settled,all,lost}": 1,
+	})
+}
+
 // TestEveryReasonIsFound reads each reason back out of the words of a refusal, which are all that the ledger has.
 func TestEveryReasonIsFound(t *testing.T) {
 	for _, r := range chaos.Reasons() {
