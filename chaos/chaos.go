@@ -8,6 +8,7 @@ package chaos
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"amnesia/pkg/fact"
@@ -51,6 +52,19 @@ type Engine interface {
 	// Instances gives the identities of the running copies; none when the service is down.
 	Instances(ctx context.Context, service string) ([]fact.Instance, error)
 	Close() error
+}
+
+// Unreachable is in the error of an engine that could not be asked, or did not answer: it says nothing of the services.
+type Unreachable struct{ Err error }
+
+func (u *Unreachable) Error() string { return u.Err.Error() }
+
+// Unwrap gives the cause.
+func (u *Unreachable) Unwrap() error { return u.Err }
+
+func unreachable(err error) bool {
+	_, ok := errors.AsType[*Unreachable](err)
+	return ok
 }
 
 // Starter starts a service that is down; it does nothing to one that runs.

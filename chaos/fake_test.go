@@ -25,7 +25,16 @@ type target struct {
 	breaks    map[string]int // by call, such as "start app": how many times it fails; -1: always
 	immortal  bool           // Kill does nothing
 	stillborn bool           // Start gives a copy that dies at once
+	away      bool           // the engine does not answer
 	onCall    func(call string)
+}
+
+var errAway = &chaos.Unreachable{Err: errors.New("the engine does not answer")}
+
+func (e *target) leave(away bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.away = away
 }
 
 type copyState struct {
@@ -52,6 +61,9 @@ func (e *target) do(ctx context.Context, verb, service string, change func(s *co
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if e.away {
+		return errAway
+	}
 	e.calls = append(e.calls, call)
 	if n := e.breaks[call]; n != 0 {
 		e.breaks[call] = n - 1
@@ -75,6 +87,9 @@ func (e *target) Instances(_ context.Context, service string) ([]fact.Instance, 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.state[service]
+	if e.away {
+		return nil, errAway
+	}
 	if !s.up {
 		return nil, nil
 	}

@@ -91,7 +91,7 @@ func (p *Prober) read(ctx context.Context, e Engine, s Service) fact.Health {
 	}()
 	h.Healthy, h.At = err == nil, p.clock.Now()
 	if err != nil {
-		h.Detail = err.Error()
+		h.Detail, h.Unread = err.Error(), unreachable(err)
 	}
 	return h
 }
@@ -141,6 +141,12 @@ func (p *Prober) ask(ctx context.Context, address string) error {
 type Unhealthy struct {
 	Health []fact.Health
 	Tails  map[string][]string // the last log lines, by service
+}
+
+// sick reports whether err says of a service that it is not well, and not only that nobody could be asked.
+func sick(err error) bool {
+	u, ok := errors.AsType[*Unhealthy](err)
+	return ok && slices.ContainsFunc(u.Health, func(h fact.Health) bool { return h.Sick() })
 }
 
 func (u *Unhealthy) Error() string {

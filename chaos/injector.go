@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"amnesia/pkg/fact"
@@ -59,6 +60,9 @@ type InjectorConfig struct {
 type Injector struct {
 	InjectorConfig
 	faults map[string]Fault
+
+	mu   sync.Mutex
+	owed []Injection // fired, and not undone
 }
 
 // NewInjector gives an injector over the faults that the engine can do.
@@ -201,7 +205,7 @@ func (a *Armed) Fire(ctx context.Context, due memory.Instant) (Result, error) {
 		fact.Step{Name: fact.StepClosed, At: in.Clock.Now()}))
 }
 
-// RevertOpen undoes injections that an earlier daemon fired and never closed. It goes on after a failure and joins the
+// RevertOpen undoes injections that were fired and never closed, such as by an earlier daemon. It goes on after a failure and joins the
 // errors; an injection whose undo failed stays open.
 func (in *Injector) RevertOpen(ctx context.Context, open []Injection) error {
 	var errs []error
@@ -217,15 +221,43 @@ func (in *Injector) RevertOpen(ctx context.Context, open []Injection) error {
 		}
 		now := in.Clock.Now()
 		errs = append(errs, in.appendAll(ctx, inj, []fact.Step{
-			{Name: fact.StepReverted, At: now}, {Name: fact.StepClosed, Detail: "undone by a later daemon", At: now}}))
+			{Name: fact.StepReverted, At: now}, {Name: fact.StepClosed, Detail: "undone later", At: now}}))
 	}
 	return errors.Join(errs...)
 }
 
+// Owed tries once more to undo what could not be undone when it was due, because the engine did not answer or would not.
+// While it gives an error the target is not as it was found.
+func (in *Injector) Owed(ctx context.Context) error {
+	in.mu.Lock()
+	owed := in.owed
+	in.owed = nil
+	in.mu.Unlock()
+	var errs []error
+	for _, inj := range owed {
+		if err := in.RevertOpen(ctx, []Injection{inj}); err != nil {
+			errs = append(errs, err)
+			in.owe(inj)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (in *Injector) owe(inj Injection) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.owed = append(in.owed, inj)
+}
+
+// undo reverts an injection even if ctx has ended; until then an engine that does not answer is asked again.
 func (in *Injector) undo(ctx context.Context, f Fault, inj Injection) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.Revert)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.Revert)
 	defer cancel()
-	if err := f.Revert(ctx, inj); err != nil {
+	err := f.Revert(within, inj)
+	for unreachable(err) && sleep(ctx, 100*time.Millisecond) == nil && within.Err() == nil {
+		err = f.Revert(within, inj)
+	}
+	if err != nil {
 		return fmt.Errorf("undoing %s of %q: %w — fix: see to the service, then amnesia revert", inj.Kind, Hit(inj), err)
 	}
 	return nil
@@ -237,9 +269,10 @@ func (in *Injector) undo(ctx context.Context, f Fault, inj Injection) error {
 func (in *Injector) fail(ctx context.Context, f Fault, res Result, steps []fact.Step, cause error) (Result, error) {
 	steps = append(steps, fact.Step{Name: fact.StepFailed, Fired: res.Fired, After: res.After, Detail: cause.Error(), At: in.Clock.Now()})
 	errs := []error{cause}
-	_, unhealthy := errors.AsType[*Unhealthy](cause)
+	unhealthy := sick(cause)
 	if err := in.undo(ctx, f, res.Injection); err != nil {
-		errs, unhealthy = append(errs, err), true
+		errs, unhealthy = append(errs, err), unhealthy || !unreachable(err)
+		in.owe(res.Injection)
 	} else {
 		res.Reverted = true
 		steps = append(steps, fact.Step{Name: fact.StepReverted, At: in.Clock.Now()})
@@ -247,7 +280,7 @@ func (in *Injector) fail(ctx context.Context, f Fault, res Result, steps []fact.
 		// A daemon that is ending waits for its undo, not for the target.
 		if !unhealthy && res.Recovered.IsZero() && ctx.Err() == nil {
 			if res.After, err = in.recover(ctx, f, res.Injection); err != nil {
-				_, unhealthy = errors.AsType[*Unhealthy](err)
+				unhealthy = sick(err)
 				errs, closed.After = append(errs, err), res.After
 			} else {
 				res.Recovered = in.Clock.Now()
@@ -286,7 +319,7 @@ func (in *Injector) recover(ctx context.Context, f Fault, inj Injection) ([]fact
 		if inj.Supervised {
 			continue // its supervisor must do it, or be found out
 		}
-		if err := f.Revert(all, inj); err != nil && all.Err() == nil {
+		if err := f.Revert(all, inj); err != nil && all.Err() == nil && !unreachable(err) {
 			return health, fmt.Errorf("starting what died again: %w", err)
 		}
 	}

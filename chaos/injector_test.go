@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -154,6 +155,56 @@ func TestAFaultThatDidNothingIsNotProven(t *testing.T) {
 	}
 	if j.has(fact.StepProven) || !j.has(fact.StepFailed) || !j.has(fact.StepClosed) {
 		t.Errorf("steps %v", j.names())
+	}
+}
+
+// An engine that goes away says nothing of the target: what it kept from being undone is owed until it is back.
+func TestAnEngineThatGoesAwayIsNoFinding(t *testing.T) {
+	for _, back := range []bool{false, true} { // within the time that an undo may take
+		e, j := newTarget("app"), &journal{}
+		in, guard := injector(e, j, chaos.Limits{Armed: true, HaltAfter: 1})
+		in.Revert = 300 * time.Millisecond
+		var once sync.Once
+		e.onCall = func(call string) {
+			if call == "start app" { // it is dead
+				once.Do(func() {
+					e.leave(true)
+					if back {
+						time.AfterFunc(50*time.Millisecond, func() { e.leave(false) })
+					}
+				})
+			}
+		}
+		res, err := in.Do(t.Context(), chaos.Injection{Kind: chaos.Kill, Service: "app"})
+		if back {
+			// The start is part of the kill: it failed, and was made up for.
+			if res.Outcome != chaos.Failed || err == nil || !res.Reverted {
+				t.Errorf("back in time: %s, %v", res.Outcome, err)
+			}
+			mustWell(t, e)
+			continue
+		}
+		if res.Outcome != chaos.Failed || err == nil || res.Reverted || guard.Paused() != "" {
+			t.Errorf("%s, %v, the guard is %q", res.Outcome, err, guard.Paused())
+		}
+		if health := in.Prober.Check(t.Context(), e, nil); !health[0].Unread || health[0].Sick() {
+			t.Errorf("the reading is %+v", health[0])
+		}
+		if err := in.Owed(t.Context()); err == nil {
+			t.Error("nothing is owed")
+		}
+		e.leave(false)
+		if err := in.Owed(t.Context()); err != nil {
+			t.Error(err)
+		}
+		mustWell(t, e)
+		if !j.has(fact.StepReverted) || !j.has(fact.StepClosed) {
+			t.Errorf("steps %v", j.names())
+		}
+		was := len(j.steps)
+		if err := in.Owed(t.Context()); err != nil || len(j.steps) > was {
+			t.Errorf("undone twice: %v", err)
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ func (s *GuardState) step(f fact.Step) {
 		s.last.fired = true
 		s.Fired[len(s.Fired)-1] = f.Fired
 	}
-	s.last.unwell = s.last.unwell || slices.ContainsFunc(f.After, func(h fact.Health) bool { return !h.Healthy })
+	s.last.unwell = s.last.unwell || slices.ContainsFunc(f.After, func(h fact.Health) bool { return h.Sick() })
 	switch f.Name {
 	case fact.StepFiring:
 		if f.Plan != nil && f.Plan.Kind == DaemonRestart {

@@ -13,8 +13,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,12 +177,9 @@ func (e *Engine) greet(ctx context.Context) error {
 	return nil
 }
 
-// told wraps an error of the client; that of an engine which does not answer says so, and what to do.
+// told wraps an error of asking the engine, which says nothing of what was asked about.
 func (e *Engine) told(doing string, err error) error {
-	if client.IsErrConnectionFailed(err) {
-		return fmt.Errorf("%s: the Docker engine at %s does not answer: %w — fix: start it, or set DOCKER_HOST", doing, e.cli.DaemonHost(), err)
-	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return &chaos.Unreachable{Err: fmt.Errorf("%s: %w", doing, e.plain(err))}
 }
 
 // Name is "docker".
@@ -278,10 +275,12 @@ func (e *Engine) change(ctx context.Context, name, doing string, most time.Durat
 	return errors.Join(errs...)
 }
 
-// plain adds the fix to the error of an engine that does not answer.
+// plain adds the fix to the error of an engine that does not answer, or broke off.
 func (e *Engine) plain(err error) error {
-	if client.IsErrConnectionFailed(err) && !strings.Contains(err.Error(), "— fix:") {
-		return fmt.Errorf("the Docker engine at %s does not answer: %w — fix: start it, or set DOCKER_HOST", e.cli.DaemonHost(), err)
+	_, known := errors.AsType[*chaos.Unreachable](err)
+	gone := client.IsErrConnectionFailed(err) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded)
+	if known || !gone {
+		return err
 	}
-	return err
+	return &chaos.Unreachable{Err: fmt.Errorf("the Docker engine at %s does not answer: %w — fix: start it, or set DOCKER_HOST", e.cli.DaemonHost(), err)}
 }

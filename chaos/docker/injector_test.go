@@ -24,7 +24,7 @@ import (
 func injector(e chaos.Engine, j chaos.Journal) *chaos.Injector {
 	c := clock.System()
 	return chaos.NewInjector(chaos.InjectorConfig{Engine: e, Journal: j, Clock: c, Prober: chaos.NewProber(c, 0),
-		Guard: chaos.NewGuard(chaos.Limits{Armed: true}, e, c, chaos.GuardState{}), Before: 20 * time.Second})
+		Guard: chaos.NewGuard(chaos.Limits{Armed: true, HaltAfter: 1}, e, c, chaos.GuardState{}), Before: 20 * time.Second})
 }
 
 func TestEveryKindFromEndToEnd(t *testing.T) {
@@ -265,8 +265,8 @@ func TestEngineThatGoesAndComesBack(t *testing.T) {
 			t.Errorf("%s without an engine: %v", role, err)
 		}
 	}
-	if h := chaos.NewProber(clock.System(), 0).Check(ctx, e, nil); h[0].Healthy {
-		t.Error("healthy, though nobody can tell who it is")
+	if h := chaos.NewProber(clock.System(), 0).Check(ctx, e, nil); h[0].Healthy || !h[0].Unread {
+		t.Errorf("it is %+v, though nobody can tell who it is", h[0])
 	}
 	// What happens meanwhile is caught up on.
 	must(t, cli.ContainerKill(ctx, id, "SIGKILL"))
@@ -285,6 +285,44 @@ func TestEngineThatGoesAndComesBack(t *testing.T) {
 		case <-timeout:
 			t.Fatal("the log is not followed any more")
 		}
+	}
+}
+
+// severed is an engine whose socket goes with the service that it kills.
+type severed struct {
+	*docker.Engine
+	g *gate
+}
+
+func (s severed) Kill(ctx context.Context, service string) error {
+	defer s.g.shut()
+	return s.Engine.Kill(ctx, service)
+}
+
+// TestEngineGoneInAnInjection: a service that is down because the engine's socket is gone is owed, and no finding.
+func TestEngineGoneInAnInjection(t *testing.T) {
+	s := newStack(t)
+	_, app := s.web("app", nil)
+	g := newGate(t)
+	e := severed{newEngine(t, docker.Config{Host: "unix://" + g.path, Project: s.project, Services: []docker.Service{{Name: "app", Health: app + "/healthz"}}}), g}
+	var j steps
+	in := injector(e, &j)
+	in.Revert = time.Second
+	res, err := in.Do(testContext(t), chaos.Injection{ID: 1, Kind: chaos.Kill, Service: "app", Instances: chaos.All})
+	if res.Outcome != chaos.Failed || res.Reverted || err == nil || in.Guard.Paused() != "" {
+		t.Errorf("%s, reverted %v, %v", res.Outcome, res.Reverted, err)
+	}
+	if err := in.Owed(testContext(t)); err == nil {
+		t.Error("nothing is owed")
+	}
+	g.up(strings.TrimPrefix(cli.DaemonHost(), "unix://"))
+	must(t, in.Owed(testContext(t)))
+	if _, err := in.Prober.Await(testContext(t), e, nil); err != nil {
+		t.Error(err)
+	}
+	want := []fact.StepName{fact.StepPlanned, fact.StepGated, fact.StepFiring, fact.StepFailed, fact.StepReverted, fact.StepClosed}
+	if !slices.Equal(j.names(), want) {
+		t.Errorf("steps: %v", j.names())
 	}
 }
 

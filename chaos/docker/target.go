@@ -55,6 +55,8 @@ func (e *Engine) containers(ctx context.Context, service string) ([]target, erro
 	if _, err := e.service(service); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
 	want := filters.NewArgs(filters.Arg("label", TargetLabel+"=true"))
 	if e.project != "" {
 		want.Add("label", projectLabel+"="+e.project)

@@ -129,6 +129,7 @@ type Instance struct {
 type Health struct {
 	Service   string         `json:"service"`
 	Healthy   bool           `json:"healthy"`
+	Unread    bool           `json:"unread,omitempty"` // the engine could not be asked: not healthy, and nothing of the service's doing
 	Instances []Instance     `json:"instances,omitempty"`
 	Detail    string         `json:"detail,omitempty"`
 	At        memory.Instant `json:"at"`
@@ -284,6 +285,9 @@ func (Session) fact()       {}
 func (Gap) fact()           {}
 func (Judged) fact()        {}
 func (Pause) fact()         {}
+
+// Sick reports whether the service was found not to be well, by a reading that came to it.
+func (h *Health) Sick() bool { return !h.Healthy && !h.Unread }
 
 // At gives a fact's own instant: the end of what took time. It is for people and for "now" in a recorded ledger; the
 // order of facts is their Seq.

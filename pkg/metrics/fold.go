@@ -229,7 +229,7 @@ func (m *Metrics) stepped(f fact.Step) {
 		inj.plan = *f.Plan
 	}
 	for _, h := range f.After {
-		inj.unwell = inj.unwell || !h.Healthy
+		inj.unwell = inj.unwell || h.Sick()
 	}
 	if !f.Fired.IsZero() {
 		inj.fired = f.Fired

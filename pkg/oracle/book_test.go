@@ -92,6 +92,16 @@ func TestCycle(t *testing.T) {
 			p.phase(1, false, fact.PhaseSettle, 5)
 			p.all(present, 6)
 		}, fact.CycleInconclusive, "not proven: the pid is the same"},
+		{"the engine could not be asked after the fault", false, func(p *tape) {
+			p.gate(1, 0.5, true)
+			p.tell(1, 1)
+			p.fault(1, "kill", "app", 3, 0)
+			unread := *p.health("app", "", 4, false)
+			unread.Unread = true
+			p.add(fact.Step{Injection: 1, Name: fact.StepFailed, Detail: "the engine does not answer", After: []fact.Health{unread}, At: p.at(4)})
+			p.add(fact.Gate{Cycle: 1, Services: []fact.Health{unread}, At: p.at(4)})
+			p.phase(1, false, fact.PhaseSettle, 5)
+		}, fact.CycleInconclusive, "not proven: the engine does not answer"},
 		{"the fault was refused", false, func(p *tape) {
 			p.gate(1, 0.5, true)
 			p.tell(1, 1)

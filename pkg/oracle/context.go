@@ -279,7 +279,7 @@ func (c *Context) reading(h *fact.Health, at memory.Instant) {
 	}
 	if h.Healthy {
 		c.healthy(h.Service, at)
-	} else {
+	} else if !h.Unread {
 		s.sick = memory.Later(s.sick, at)
 	}
 }

@@ -196,7 +196,7 @@ func (b *Book) unrecovered(cy *cycle) string {
 	}
 	if cy.after != nil {
 		for _, h := range cy.after.Services {
-			if !h.Healthy {
+			if h.Sick() {
 				return fmt.Sprintf("%s was not healthy again after the fault: %s", h.Service, h.Detail)
 			}
 		}

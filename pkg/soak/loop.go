@@ -342,6 +342,10 @@ func (l *Loop) fire(ctx context.Context, t *trigger, armed *chaos.Armed, traffic
 
 // readGate reads every service's health and identity, and waits for those that are down.
 func (l *Loop) readGate(ctx context.Context, n int) (healthy bool, err error) {
+	owed := l.Injector.Owed(ctx)
+	if owed != nil {
+		l.Log.Error("what was injected could not be undone yet: the cycle goes without users and faults", zap.Error(owed))
+	}
 	g := fact.Gate{Cycle: n, Services: make([]fact.Health, len(l.Services))}
 	var wg sync.WaitGroup
 	for i, s := range l.Services {
@@ -351,7 +355,7 @@ func (l *Loop) readGate(ctx context.Context, n int) (healthy bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	healthy = true
+	healthy = owed == nil
 	for _, h := range g.Services {
 		if !h.Healthy {
 			healthy = false
