@@ -4,9 +4,10 @@ SHELL := /bin/bash
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo stack soak down test zoo torture bench lint setup clean
+.PHONY: help build demo stack soak down test zoo torture bench lint vuln setup clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +49,11 @@ lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "fix: gofmt -w ."; exit 1; }
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+
+vuln: ## look for known vulnerabilities in what is built; needs https://vuln.go.dev, or another database in GOVULNDB
+	@out=$$($(GO) run $(GOVULNCHECK) $(if $(GOVULNDB),-db '$(GOVULNDB)') ./cmd/... 2>&1) && echo "$$out" || { echo "$$out"; \
+	  ! grep -q 'fetching vulnerabilities' <<<"$$out" || \
+	  echo "vuln: its database cannot be reached from here, so nothing was checked — fix: GOVULNDB=https://mirror or file:///copy of it"; exit 1; }
 
 clean: ## remove what was built
 	rm -rf bin amnesia-demo amnesia-soak bench.json zoo.json
