@@ -18,6 +18,7 @@ import (
 	"amnesia/chaos"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/report"
+	"amnesia/pkg/terminal"
 )
 
 // TokenHeader carries the token of whoever acts. It is a header of its own, so that Authorization stays free for the basic
@@ -197,7 +198,12 @@ func (s *Server) fail(w http.ResponseWriter, code int, err error) {
 }
 
 func answer(w http.ResponseWriter, code int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // who has gone away needs no answer
+	_, _ = w.Write(append(terminal.JSON(text), '\n')) // who has gone away needs no answer
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zaptest"
@@ -179,6 +180,38 @@ func TestBodies(t *testing.T) {
 		d := &daemon{}
 		if code, v := ask(api(t, d), "POST", "/api/v1/pause", body, header...); code != 400 || d.moved() || !strings.HasPrefix(fmt.Sprint(v["error"]), "reading the request: ") {
 			t.Errorf("%.60s: %d %v", body, code, v)
+		}
+	}
+}
+
+// TestHostileText: whatever the target or a person has said, the answer is data to a browser and to a terminal.
+func TestHostileText(t *testing.T) {
+	const said = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\x1b]0;owned\x07\u009b31m\x9b\u202e\r\n\r\nHTTP/1.1 200 OK"
+	d := &daemon{held: []Held{{Reason: "paused", Why: said}}, asked: &Ask{Kind: said}, err: errors.New(said)}
+	s := api(t, d)
+	s.cfg.Healthy = func() error { return errors.New(said) }
+	s = New(s.cfg)
+	s.openToRead = true
+	for _, c := range []struct{ method, path, body, kind string }{
+		{"GET", "/api/v1/status", "", "application/json"}, {"POST", "/api/v1/pause", "", "application/json"},
+		{"POST", "/api/v1/pause", said, "application/json"}, {"POST", "/api/v1/inject", `{"kind": "` + strings.Repeat("<b>", 9) + `"}`, "application/json"},
+		{"GET", "/healthz", "", "text/plain; charset=utf-8"}, {"GET", "/%3Cscript%3E" + "alert(1)", "", "text/plain; charset=utf-8"},
+	} {
+		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
+		r.Host = "localhost"
+		r.Header.Set(TokenHeader, token)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if h := w.Header(); h.Get("Content-Type") != c.kind || h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s %s: %d %v", c.method, c.path, w.Code, h)
+		}
+		body := strings.TrimSuffix(w.Body.String(), "\n")
+		if strings.ContainsFunc(body, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e }) || !utf8.ValidString(body) {
+			t.Errorf("%s %s: a terminal would act on %q", c.method, c.path, body)
+		}
+		if c.kind == "application/json" && strings.ContainsAny(body, "<>") {
+			t.Errorf("%s %s: %q", c.method, c.path, body)
 		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+
+	"amnesia/pkg/terminal"
 )
 
 // Config is what the server shows.
@@ -123,8 +125,8 @@ func probe(check func() error) http.Handler {
 	})
 }
 
-// oneLine keeps a reason from looking like more than one.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine keeps a reason from looking like more than one, and fit for whoever asks in a terminal.
+func oneLine(s string) string { return terminal.Line(strings.Join(strings.Fields(s), " ")) }
 
 // guard sets what every answer carries: nothing here is ever run, framed or guessed at by a browser.
 func guard(next http.Handler) http.Handler {
