@@ -165,6 +165,9 @@ func runCmd() *cobra.Command {
 		Long: `Runs cycles on the target that the configuration describes, until --cycles, --for or SIGTERM ends them, and then prints
 the summary of the ledger. Logs go to stderr. What is judged is the whole ledger, earlier runs with it.
 
+SIGHUP has the configuration read again: the run goes on with it after the cycle under way. One that is wrong is refused,
+and the old one goes on. Under systemd it says when it is ready and, to the watchdog, that it lives.
+
 Environment:
   AMNESIA_BROWSER_DIR   folder of the browser's driver (default: the user's cache)
   AMNESIA_WITNESS       file or pipe that every fact is written to once it is durable, a line of JSON each: for tests of
@@ -180,6 +183,7 @@ Environment:
 			return err
 		}
 		o.Witness = os.Getenv("AMNESIA_WITNESS")
+		o.Manager = manager(c.Context())
 		return ended(app.Run(c.Context(), console(), o))
 	}
 	return c

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 //	until CMD ARGS…            runs CMD again and again until it succeeds
 //	start NAME CMD ARGS…       starts CMD in the background; its output goes to NAME.out and NAME.err
 //	await FILE REGEXP          waits until FILE matches
-//	signal NAME TERM|KILL      sends a signal to what was started
+//	signal NAME TERM|KILL|HUP  sends a signal to what was started
 //	ended NAME N               waits until what was started has ended, with exit code N (-1: by a signal)
 //	gone                       waits for no more than 2 s until no process of this session lives
 //	config FILE [KEY=VALUE…]   writes testdata/amnesia.yaml to FILE, filled in
@@ -158,7 +158,7 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func signalTo(ts *testscript.TestScript, _ bool, args []string) {
-	sig := map[string]os.Signal{"TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[args[1]]
+	sig := map[string]os.Signal{"TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP}[args[1]]
 	ts.Check(of(ts).cmds[args[0]].Process.Signal(sig))
 }
 
@@ -220,11 +220,7 @@ func free() (string, error) {
 }
 
 func writeConfig(ts *testscript.TestScript, template string, args []string) {
-	values := map[string]string{
-		"URL": "http://" + ts.Getenv("APP"), "APP": ts.Getenv("APP"), "WEB": ts.Getenv("WEB"), "WORK": ts.Getenv("WORK"),
-		"COMMAND": "[amnesia, sample]", "BUGS": `""`, "READ": ".message.user .text", "LEDGER": "amnesia.db", "RECOVERY": "20s",
-		"EVERY": "0s", "PACE": "0s",
-	}
+	values := defaults(ts.Getenv("APP"), ts.Getenv("WEB"), ts.Getenv("WORK"))
 	for _, a := range args[1:] {
 		k, v, _ := strings.Cut(a, "=")
 		if _, ok := values[k]; !ok {
@@ -234,6 +230,14 @@ func writeConfig(ts *testscript.TestScript, template string, args []string) {
 	}
 	text := os.Expand(template, func(k string) string { return values[k] })
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
+
+// defaults are the values of testdata/amnesia.yaml for a target and a daemon at these addresses.
+func defaults(app, web, work string) map[string]string {
+	return map[string]string{
+		"URL": "http://" + app, "APP": app, "WEB": web, "WORK": work, "COMMAND": "[amnesia, sample]", "BUGS": `""`,
+		"READ": ".message.user .text", "LEDGER": "amnesia.db", "RECOVERY": "20s", "EVERY": "0s", "PACE": "0s",
+	}
 }
 
 func same(ts *testscript.TestScript, _ bool, args []string) {

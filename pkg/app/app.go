@@ -42,6 +42,8 @@ type Options struct {
 	Replay *chaos.Injection
 	Fired  []memory.Instant // faults on this target that are in another ledger: the limits count them too
 
+	Finish <-chan struct{} // closed: Run ends with the cycle under way; may be nil
+
 	Clock       memory.Clock  // nil: the system's
 	StepTimeout time.Duration // of one action of a user; 0: the player's own
 	LookTimeout time.Duration // of one read of a view, beyond what its contract lets a memory take to settle; 0: 30 s
@@ -252,7 +254,7 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 		Users: cfg.Sessions.Users, Memories: cfg.Sessions.Memories,
 		PerAccount: cfg.Sessions.PerAccount, ForgetShare: cfg.Sessions.Forget, Retire: cfg.Sessions.Retire, Pace: [2]time.Duration{cfg.Sessions.Pace.Min, cfg.Sessions.Pace.Max},
 		Plan:  a.plan(),
-		Every: cfg.Limits.Every, Cycles: a.opts.Cycles, For: a.opts.For,
+		Every: cfg.Limits.Every, Cycles: a.opts.Cycles, For: a.opts.For, Finish: a.opts.Finish,
 		Services: services, App: appService(cfg),
 		// A view that cannot be read may take as long to come back as a service.
 		TrafficWithin: 5 * time.Minute, SettleWithin: cfg.Limits.Recovery,

@@ -45,6 +45,7 @@ type RunOptions struct {
 	For    time.Duration
 	// Witness is a file or a pipe that every fact is written to once it is durable, as a line of Witnessed; may be empty.
 	Witness string
+	Manager Manager
 }
 
 // drawSeed draws a seed that a person can type.
@@ -76,7 +77,9 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 		return ended(0, err)
 	}
 	defer end()
-	s, err := soakOnce(ctx, cfg, Options{Version: o.Version, Seed: seed, Cycles: o.Cycles, For: o.For, BrowserDir: o.BrowserDir, Log: log, Tap: tap}, cfg.Target.URL)
+	d := &daemon{load: o.load, Manager: o.Manager,
+		opts: Options{Version: o.Version, Seed: seed, Cycles: o.Cycles, For: o.For, BrowserDir: o.BrowserDir, Log: log, Tap: tap}}
+	s, err := d.run(ctx, cfg)
 	if foundNothing(s, err) {
 		return ended(0, err)
 	}
@@ -144,19 +147,30 @@ func driverCheck(cfg *config.Config) []config.Problem {
 
 // soakOnce runs one target from start to end and sums up, also what an error ended.
 func soakOnce(ctx context.Context, cfg *config.Config, o Options, name string) (s report.Summary, err error) {
-	a, err := New(ctx, cfg, o)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return s, fmt.Errorf("interrupted before the first cycle: %w", err)
-	case err != nil:
+	a, err := open(ctx, cfg, o)
+	if err != nil {
 		return s, err
 	}
+	return a.soak(ctx, name)
+}
+
+// open is New, which ctx may have ended.
+func open(ctx context.Context, cfg *config.Config, o Options) (*App, error) {
+	a, err := New(ctx, cfg, o)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("interrupted before the first cycle: %w", err)
+	}
+	return a, err
+}
+
+// soak runs an app to its end, sums up, and closes it.
+func (a *App) soak(ctx context.Context, name string) (s report.Summary, err error) {
 	defer func() { err = errors.Join(err, a.Close()) }()
 	began := a.clock.Now()
 	err = a.Run(ctx)
 	now := a.clock.Now()
 	a.Docket.Read(func(b *oracle.Book) { s = report.Summarize(b, now) })
-	s.Target, s.Seed, s.Ledger = name, o.Seed, cfg.Ledger.Path
+	s.Target, s.Seed, s.Ledger = name, a.opts.Seed, a.cfg.Ledger.Path
 	s.DurationSeconds = now.Sub(began).Seconds()
 	return s, err
 }

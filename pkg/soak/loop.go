@@ -45,9 +45,10 @@ type Loop struct {
 	Pace        [2]time.Duration // drawn from this range, between two messages of a user
 
 	Plan     func(cycle int) (inj chaos.Injection, control bool)
-	Every    time.Duration // least time from one cycle's start, and from its fault, to the next
-	Cycles   int           // 0: no end
-	For      time.Duration // 0: no end
+	Every    time.Duration   // least time from one cycle's start, and from its fault, to the next
+	Cycles   int             // 0: no end
+	For      time.Duration   // 0: no end
+	Finish   <-chan struct{} // closed: the cycle under way is the last; may be nil
 	Services []string
 	App      string // the service that users talk to
 
@@ -145,7 +146,7 @@ func (l *Loop) Start(ctx context.Context) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		if l.Cycles > 0 && l.cycles >= l.Cycles || l.For > 0 && l.Clock.Now().Sub(began) >= l.For {
+		if l.Cycles > 0 && l.cycles >= l.Cycles || l.For > 0 && l.Clock.Now().Sub(began) >= l.For || l.finished() {
 			return nil
 		}
 		start := l.Clock.Now()
@@ -176,9 +177,22 @@ func (l *Loop) rest(ctx context.Context, start memory.Instant) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-l.Finish:
 	case <-ctx.Done():
 	}
 }
+
+func (l *Loop) finished() bool {
+	select {
+	case <-l.Finish:
+		return true
+	default:
+		return false
+	}
+}
+
+// Ran is how many cycles the loop has run. Not while it runs.
+func (l *Loop) Ran() int { return l.cycles }
 
 // cycle is one whole cycle.
 func (l *Loop) cycle(ctx context.Context) error {
