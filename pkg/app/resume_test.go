@@ -23,6 +23,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"amnesia/chaos"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/ledger"
 	"amnesia/pkg/memory"
@@ -223,6 +224,15 @@ func (l *lives) check(t *testing.T, buggy bool) {
 	}
 	if len(open) > 0 || len(closed) != closed[len(closed)-1].N {
 		t.Errorf("open at the end are %v, closed %d", open, len(closed))
+	}
+	restarts := 0
+	for _, p := range plans {
+		if p.Kind == chaos.DaemonRestart {
+			restarts++
+		}
+	}
+	if restarts < len(runs)-1 {
+		t.Errorf("%d runs, and %d times their services had ended with the one before", len(runs), restarts)
 	}
 	if left, err := led.Unsettled(t.Context()); err != nil || len(left) > 0 {
 		t.Errorf("unsettled are %v, %v", left, err)
