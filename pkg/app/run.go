@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"amnesia/pkg/config"
@@ -309,9 +310,12 @@ func InstallBrowser(ctx context.Context, c Console, dir string) error {
 func HealthCheck(ctx context.Context, addr string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/healthz", nil)
+	if !strings.Contains(addr, "://") {
+		addr = "http://" + addr
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, addr+"/healthz", nil)
 	if err != nil {
-		return Usage(fmt.Errorf("--address %s: %w — fix: host:port", addr, err))
+		return Usage(fmt.Errorf("--address %s: %w — fix: host:port, or https://host:port", addr, err))
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
