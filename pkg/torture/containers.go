@@ -23,7 +23,7 @@ const (
 	docker = "docker"
 	// starts is how often it is measured how long a service takes to start, and slack what a busy machine may add.
 	starts = 3
-	slack  = 3
+	slack  = 2
 )
 
 // Containers are the sample application and another one beside it in containers of the run's own, from an image that

@@ -13,7 +13,7 @@ import (
 )
 
 // canaries is how many files lie in what may be wiped: all of them, or none, or it is half wiped.
-const canaries = 300
+const canaries = 1000
 
 // Processes are the sample application and another one beside it as processes of the daemon's. They end with it.
 type Processes struct {

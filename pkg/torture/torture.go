@@ -41,14 +41,16 @@ type Tally struct {
 	Leftovers int // processes and helper containers
 	// Trouble are all sentences of what was not as it should be, those that are counted too.
 	Trouble []string
-	Undone  int // kills with an injection open
-	Alone   int // kills after which no daemon was started until all was looked at
+	Undone  int           // kills with an injection open
+	Alone   int           // kills after which no daemon was started until all was looked at
+	Slowest time.Duration // of those: until all had been seen to be as it should be
 }
 
 // Add adds another run's.
 func (t *Tally) Add(o Tally) {
 	t.Kills, t.Lost, t.Broken, t.Leftovers = t.Kills+o.Kills, t.Lost+o.Lost, t.Broken+o.Broken, t.Leftovers+o.Leftovers
 	t.Undone, t.Alone = t.Undone+o.Undone, t.Alone+o.Alone
+	t.Slowest = max(t.Slowest, o.Slowest)
 	t.Trouble = append(t.Trouble, o.Trouble...)
 }
 
@@ -235,9 +237,6 @@ func (b *bench) healed(ctx context.Context, alone bool) error {
 	if soon := time.Now().Add(within / 4); !alone && soon.After(deadline) {
 		deadline = soon // the next daemon took longer to be ready, and only now has it said so
 	}
-	if err := until(ctx, deadline, func() error { return b.target.broken(ctx, alone) }); err != nil {
-		b.trouble(&b.tally.Broken, "%s after the kill (open: %s; alone: %v): %v", time.Since(l.ended).Round(time.Millisecond), l.open(), alone, err)
-	}
 	left := func() error {
 		errs := []error{b.target.left(ctx)}
 		for _, l := range b.dead {
@@ -247,6 +246,13 @@ func (b *bench) healed(ctx context.Context, alone bool) error {
 	}
 	if err := until(ctx, deadline, left); err != nil {
 		b.trouble(&b.tally.Leftovers, "%s after the kill (open: %s; alone: %v): %v", time.Since(l.ended).Round(time.Millisecond), l.open(), alone, err)
+	}
+	// Last, when nobody is left who would change it.
+	if err := until(ctx, deadline, func() error { return b.target.broken(ctx, alone) }); err != nil {
+		b.trouble(&b.tally.Broken, "%s after the kill (open: %s; alone: %v): %v", time.Since(l.ended).Round(time.Millisecond), l.open(), alone, err)
+	}
+	if alone {
+		b.tally.Slowest = max(b.tally.Slowest, time.Since(l.ended))
 	}
 	b.dead = nil
 	return ctx.Err()
