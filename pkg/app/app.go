@@ -106,7 +106,8 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 			m.NextFault(a.guard.Next())
 		}
 		if a.browser != nil {
-			m.BrowserRestarts(a.browser.Stats().Restarts)
+			s := a.browser.Stats()
+			m.Browser(s.Restarts, s.Memory)
 		}
 		return reg.Gather()
 	})
@@ -335,6 +336,9 @@ func (a *App) planConfig() chaos.PlanConfig {
 func (a *App) metricsSetup() metrics.Setup {
 	s := metrics.Setup{Build: metrics.BuildInfo{Version: Version(a.opts.Version), Revision: revision()}, Driver: a.cfg.Sessions.Driver,
 		Levels: a.cfg.Sessions.Script.Levels()}
+	if a.cfg.Sessions.Driver == "browser" {
+		s.BrowserRestarts = browser.Reasons()
+	}
 	for _, svc := range a.cfg.Target.Services {
 		s.Services = append(s.Services, svc.Name)
 	}

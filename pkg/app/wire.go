@@ -32,7 +32,7 @@ func (a *App) openDriver(ctx context.Context) (session.Driver, error) {
 		return nil, err
 	}
 	return browser.New(ctx, browser.Config{BaseURL: cfg.Target.URL, DriverDir: found.DriverDir, ExecutablePath: found.ExecutablePath,
-		Headless: cfg.Sessions.Browser.Headless, Args: cfg.Sessions.Browser.Args, Clock: a.clock, EvidenceDir: cfg.Evidence.Dir, Trace: cfg.Sessions.Browser.Trace, Logger: a.log})
+		Headless: cfg.Sessions.Browser.Headless, MaxAge: cfg.Sessions.Browser.MaxAge, MaxMemory: int64(cfg.Sessions.Browser.MaxMemory), Args: cfg.Sessions.Browser.Args, Clock: a.clock, EvidenceDir: cfg.Evidence.Dir, Trace: cfg.Sessions.Browser.Trace, Logger: a.log})
 }
 
 // openPlayersAndViews makes the players: one for the traffic, whose points can trigger a fault, and one that only reads.

@@ -105,6 +105,9 @@ type Browser struct {
 	Headless   bool     `yaml:"headless,omitempty" default:"true"`
 	Trace      bool     `yaml:"trace,omitempty" default:"true"` // keep Playwright's trace of sessions that fail, beside a screenshot
 	Args       []string `yaml:"args,omitempty"`                 // further flags of Chromium
+	// What a browser may reach until it is replaced by a new one, when nobody uses it.
+	MaxAge    time.Duration `yaml:"max_age,omitempty" default:"6h"`
+	MaxMemory Size          `yaml:"max_memory,omitempty" default:"2GB"`
 }
 
 // View is a place where a memory can be looked for. Only the settings of its own kind are set.

@@ -38,6 +38,8 @@ type Setup struct {
 	Views    []string
 	Faults   []Fault
 	Levels   []string // the script's acknowledgement levels
+
+	BrowserRestarts []string // the reasons for which a browser may be restarted; none where there is no browser
 }
 
 // Labels of service when it is not one.
@@ -99,6 +101,7 @@ type Metrics struct {
 	selfTestFailures prometheus.Counter
 	selfTest         prometheus.Gauge
 	browserRestarts  *prometheus.CounterVec
+	browserMemory    prometheus.Gauge
 
 	mu       sync.Mutex
 	fold     fold
@@ -167,6 +170,8 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 		selfTest: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "amnesia", Name: "oracle_selftest_timestamp_seconds",
 			Help: "Time of the last self-test that was passed; 0 before the first."}),
 		browserRestarts: counter("browser_restarts_total", "Restarts of the browser that users are played in.", "reason"),
+		browserMemory: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "amnesia", Name: "browser_resident_memory_bytes",
+			Help: "Memory that the browser and its driver have resident, as measured last; 0 where there is none or it is not known."}),
 	}
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "amnesia", Name: "build_info",
 		Help: "Always 1; the labels say which build this is."}, []string{"version", "revision", "goversion"})
@@ -176,7 +181,7 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 		info, m.writes, m.memories, m.losses, m.defects, m.recoveries, m.visible, m.exposure, m.detection,
 		m.cycles, m.cycleDuration, m.faults, m.faultsActive, m.refusals, m.faultRecovery, m.nextFault, m.paused,
 		m.foreignDeaths, m.sessions, m.sessionDuration, m.sweeps, m.sweepDuration, m.lastSweep, m.ledgerAppend,
-		m.ledgerSize, m.ledgerErrors, m.selfTestFailures, m.selfTest, m.browserRestarts,
+		m.ledgerSize, m.ledgerErrors, m.selfTestFailures, m.selfTest, m.browserRestarts, m.browserMemory,
 	} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("registering the metrics: %w", err)
@@ -241,6 +246,9 @@ func (m *Metrics) zero(s Setup) {
 		m.sessions.WithLabelValues(s.Driver, o)
 	}
 	m.sessionDuration.WithLabelValues(s.Driver)
+	for _, r := range s.BrowserRestarts {
+		m.browserRestarts.WithLabelValues(r)
+	}
 	for _, v := range s.Views {
 		m.recoveries.WithLabelValues(v)
 		m.visible.WithLabelValues(v)
@@ -285,8 +293,10 @@ func (m *Metrics) SelfTested(at memory.Instant, wrong error) {
 	m.selfTest.Set(float64(at.Wall) / float64(time.Second))
 }
 
-// BrowserRestarts brings the count up to how often the browser was restarted in this daemon's life, by reason.
-func (m *Metrics) BrowserRestarts(total map[string]int) {
+// Browser sets the browser's resident memory in bytes, and brings the counts up to how often it was restarted in this
+// daemon's life, by reason.
+func (m *Metrics) Browser(total map[string]int, memory int64) {
+	m.browserMemory.Set(float64(memory))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for reason, n := range total {

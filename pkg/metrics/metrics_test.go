@@ -23,6 +23,7 @@ import (
 var setup = Setup{
 	Build: BuildInfo{"1.2.3", "abc"}, Driver: "http", Services: []string{"app", "redis"}, Views: []string{"page", "notes"},
 	Faults: []Fault{{chaos.Kill, "app"}, {chaos.Wipe, "redis"}, {chaos.CrashAll, ""}}, Levels: []string{"shown", "settled"},
+	BrowserRestarts: []string{"browser_died", "age"},
 }
 
 func made(t *testing.T) (*Metrics, *prometheus.Registry) {
@@ -145,6 +146,8 @@ func TestNamesAndLabels(t *testing.T) {
 		"amnesia_ledger_append_seconds":             {"", 1},
 		"amnesia_ledger_size_bytes":                 {"", 1},
 		"amnesia_ledger_errors_total":               {"", 1},
+		"amnesia_browser_restarts_total":            {"reason", 2},
+		"amnesia_browser_resident_memory_bytes":     {"", 1},
 	}
 	families, err := reg.Gather()
 	if err != nil {
@@ -379,11 +382,12 @@ func TestGauges(t *testing.T) {
 	m.LedgerAppend(time.Second, errors.New("disk full"))
 	m.SelfTested(at(5), nil)
 	m.SelfTested(at(9), errors.New("blind")) // is counted, and is none that was passed
-	m.BrowserRestarts(map[string]int{"browser_died": 2})
-	m.BrowserRestarts(map[string]int{"browser_died": 3})
+	m.Browser(map[string]int{"browser_died": 2}, 1e6)
+	m.Browser(map[string]int{"browser_died": 3}, 2e6)
 	expect(t, reg, map[string]float64{"paused{halted}": 1, "next_fault_timestamp_seconds{}": 1_700_000_000.5, "ledger_size_bytes{}": 4096,
 		"ledger_append_seconds{} n": 1, "ledger_append_seconds{} sum": .002, "ledger_errors_total{}": 1,
-		"oracle_selftest_failures_total{}": 1, "oracle_selftest_timestamp_seconds{}": 1_700_000_005, "browser_restarts_total{browser_died}": 3})
+		"oracle_selftest_failures_total{}": 1, "oracle_selftest_timestamp_seconds{}": 1_700_000_005, "browser_restarts_total{browser_died}": 3,
+		"browser_resident_memory_bytes{}": 2_000_000})
 	m.Paused()
 	m.NextFault(time.Time{})
 	if a, b := testutil.ToFloat64(m.paused.WithLabelValues("halted")), testutil.ToFloat64(m.nextFault); a != 0 || b != 0 {

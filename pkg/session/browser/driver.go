@@ -48,7 +48,11 @@ type Config struct {
 	ActionTimeout time.Duration
 	// MaxContexts bounds the surfaces that are open at once; Open waits for its turn. 0 sets no bound.
 	MaxContexts int
-	Logger      *zap.Logger // default: none
+	// MaxAge and MaxMemory (bytes, with Playwright's own) are what a browser may reach: it is replaced by a new one when
+	// nobody uses it. 0 sets no bound. Browsers and their drivers leak over days.
+	MaxAge    time.Duration
+	MaxMemory int64
+	Logger    *zap.Logger // default: none
 }
 
 // Driver implements session.Driver. A browser (or a Playwright driver) that died is noticed at once by the surfaces that
@@ -63,6 +67,7 @@ type Driver struct {
 	engine  *engine
 	closed  bool
 	stats   Stats
+	weighed memory.Instant // when its memory was measured
 	endings sync.WaitGroup // of replaced engines
 }
 
@@ -73,13 +78,22 @@ type Stats struct {
 	Restarts map[string]int // of the browser, by reason
 	Browser  int            // process id of the browser's main process; 0 when it is not known
 	Launched memory.Instant // when that browser was started
+	Memory   int64          // bytes that it and Playwright have resident, as measured last; 0 when it is not known
 }
 
 // Reasons of a restart.
 const (
 	reasonBrowser = "browser_died"
 	reasonDriver  = "driver_died"
+	reasonAge     = "age"
+	reasonMemory  = "memory"
 )
+
+// Reasons lists them all, so that each series can exist from the start.
+func Reasons() []string { return []string{reasonBrowser, reasonDriver, reasonAge, reasonMemory} }
+
+// measureEvery is how often the browser's memory is measured at most, which takes some milliseconds.
+const measureEvery = 10 * time.Second
 
 var _ session.Driver = (*Driver)(nil)
 
@@ -218,7 +232,12 @@ func (d *Driver) running(ctx context.Context) (*engine, error) {
 	case closed:
 		return nil, &session.RigError{Err: errors.New("the browser driver is closed")}
 	case old != nil && old.alive():
-		return old, nil
+		worn := d.worn()
+		if worn == "" {
+			return old, nil
+		}
+		old.died(worn)
+		fallthrough
 	case old != nil:
 		d.log.Warn("restarting the browser", zap.String("reason", old.reason()))
 		d.endings.Go(old.end)
@@ -234,8 +253,28 @@ func (d *Driver) running(ctx context.Context) (*engine, error) {
 		return nil, err
 	}
 	d.engine = e
-	d.stats.Browser, d.stats.Launched = e.pid, d.cfg.Clock.Now()
+	d.stats.Browser, d.stats.Launched, d.stats.Memory = e.pid, d.cfg.Clock.Now(), 0
 	return e, nil
+}
+
+// worn says why the browser should be replaced now; empty while it should not.
+func (d *Driver) worn() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stats.Open > 0 {
+		return ""
+	}
+	now := d.cfg.Clock.Now()
+	if d.cfg.MaxAge > 0 && now.Sub(d.stats.Launched) > d.cfg.MaxAge {
+		return reasonAge
+	}
+	if now.Sub(memory.Later(d.stats.Launched, d.weighed)) >= measureEvery {
+		d.weighed, d.stats.Memory = now, resident(d.stats.Browser)
+	}
+	if d.cfg.MaxMemory > 0 && d.stats.Memory > d.cfg.MaxMemory {
+		return reasonMemory
+	}
+	return ""
 }
 
 // Close ends the browser and the Playwright driver, and all surfaces with them.
