@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build demo stack soak down test zoo torture bench lint vuln setup clean
+.PHONY: soak-leak help build demo stack soak down test zoo torture bench lint vuln setup clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,10 @@ zoo: setup ## hold every verdict to the truth: each planted bug and control with
 torture: build ## kill the daemon itself with SIGKILL, 200 times on processes and 50 times on containers, and hold that nothing is lost or left
 	$(GO) test -c -o bin/torture.test ./pkg/torture
 	cd pkg/torture && ../../bin/torture.test -whole -amnesia ../../bin/amnesia -test.timeout 60m $(TORTUREFLAGS)
+
+soak-leak: setup build ## run thousands of cycles and hold goroutines, open files and memory of daemon, browser and driver level
+	$(GO) test -c -o bin/leak.test ./pkg/leak
+	cd pkg/leak && ../../bin/leak.test -whole -amnesia ../../bin/amnesia -test.timeout 3h
 
 bench: build ## measure speed, as ratios within one run
 	./bin/bench
