@@ -11,6 +11,7 @@ import (
 	"amnesia/chaos/process"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
+	"amnesia/pkg/soak"
 )
 
 // revertOpen undoes what an earlier daemon fired and did not live to undo. It comes before any wait for the target, which
@@ -71,10 +72,11 @@ func (a *App) resume(ctx context.Context, accounts *accounts) error {
 			return err
 		}
 	}
+	runs := a.past.Runs
 	visited := slices.ContainsFunc(a.cfg.Contracts(), func(k memory.Contract) bool { return k.User })
-	a.loop.Past = a.past
+	a.loop.Past, a.past = a.past, soak.Past{}
 	a.loop.Reach = func(m memory.Memory) error {
-		if was := a.past.Runs[m.Run].Target; was != a.cfg.Target.URL {
+		if was := runs[m.Run].Target; was != a.cfg.Target.URL {
 			return fmt.Errorf("it was told to %s, and the target is %s now", was, a.cfg.Target.URL)
 		}
 		if _, err := accounts.named(m.User); visited && err != nil {

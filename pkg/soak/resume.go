@@ -69,6 +69,7 @@ func (p *Past) Memories() []memory.Memory {
 // resume goes on where an earlier daemon ended, before anything new is told: its memories are swept again, and the cycle
 // that it left open is settled, swept, judged and closed.
 func (l *Loop) resume(ctx context.Context) error {
+	defer func() { l.Past = Past{} }() // a soak is long
 	if err := l.takeBack(ctx); err != nil {
 		return err
 	}
