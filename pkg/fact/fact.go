@@ -246,9 +246,10 @@ type Session struct {
 
 // Gap is a stretch in which the rig could not see: an event stream that broke, a clock that jumped, a suspend.
 type Gap struct {
-	Of   string         `json:"of"` // events, logs, clock
+	Of   string         `json:"of"` // events, logs, clock; ledger: what was seen had to wait
 	From memory.Instant `json:"from"`
 	To   memory.Instant `json:"to"`
+	Lost int64          `json:"lost,omitempty"` // of logs: so many lines
 }
 
 // Judged records a verdict that was given and counted. A later one for the same memory replaces it, but no loss or

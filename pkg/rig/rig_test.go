@@ -141,6 +141,15 @@ evidence: {dir: << text .Dir "/evidence" >>}
 web: {listen: "127.0.0.1:0"}
 `
 
+// noise writes about 10,000 lines a second, one in ten with the token of a memory that was told.
+const noise = `
+while :; do
+	token=$(cat data/chat.db* 2>/dev/null | tr -c 'a-z0-9\n' '\n' | grep -m1 '^amn....' || echo none)
+	awk -v token="$token" 'BEGIN { for (i = 0; i < 1500; i++) print "ERROR line " i " of the noise " (i % 10 ? "" : token) }'
+	sleep 0.1
+done
+`
+
 // rig is a daemon at work on the sample target, with proxies in its ways.
 type rig struct {
 	t      *testing.T
@@ -182,6 +191,11 @@ func start(t *testing.T, s setup) *rig {
 		_, port, _ := net.SplitHostPort(s.Target)
 		s.Target = net.JoinHostPort(s.Host, port)
 	}
+	if s.Noisy {
+		if err := os.WriteFile(filepath.Join(r.dir, "noise.sh"), []byte(noise), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	path := filepath.Join(r.dir, "amnesia.yaml")
 	if err := os.WriteFile(path, s.yaml(t), 0o600); err != nil {
 		t.Fatal(err)
@@ -190,10 +204,14 @@ func start(t *testing.T, s setup) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	step, look := time.Second, time.Second
+	if s.Driver == "browser" {
+		step, look = 10*time.Second, 10*time.Second
+	}
 	core, logs := observer.New(zapcore.InfoLevel)
 	r.logs = logs
 	r.daemon, err = app.New(t.Context(), cfg, app.Options{Seed: 1, BrowserDir: os.Getenv("AMNESIA_BROWSER_DIR"), Log: zap.New(core), Tap: r.tap,
-		Clock: s.Clock, StepTimeout: 2 * time.Second, LookTimeout: time.Second})
+		Clock: s.Clock, StepTimeout: step, LookTimeout: look})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,6 +252,11 @@ func (r *rig) end() {
 	}
 	r.innocent()
 	if r.t.Failed() {
+		for _, f := range r.seen() {
+			if c, ok := f.(fact.Cycle); ok && c.Phase == fact.PhaseClosed {
+				r.t.Logf("cycle %d: %s %s", c.N, c.Outcome, c.Reason)
+			}
+		}
 		for _, l := range r.logs.FilterLevelExact(zapcore.ErrorLevel).All() {
 			r.t.Logf("logged: %s %v", l.Message, l.ContextMap())
 		}
@@ -330,10 +353,13 @@ func (r *rig) conclusive() {
 	r.closed("a conclusive cycle", func(c fact.Cycle) bool { return c.Outcome == fact.CycleClean })
 }
 
-// inconclusive waits for a cycle that begins from now on and says nothing of the target.
-func (r *rig) inconclusive() fact.Cycle {
+// inconclusive waits for the end of a cycle that says nothing of the target, after the first so many facts.
+func (r *rig) inconclusive(from int) fact.Cycle {
 	r.t.Helper()
-	return r.closed("an inconclusive cycle", func(c fact.Cycle) bool { return c.Outcome == fact.CycleInconclusive })
+	return r.fact("an inconclusive cycle", from, func(f fact.Fact) bool {
+		c, ok := f.(fact.Cycle)
+		return ok && c.Outcome == fact.CycleInconclusive
+	}).(fact.Cycle)
 }
 
 // get asks the daemon itself.

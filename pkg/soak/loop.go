@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -84,6 +85,7 @@ type Loop struct {
 	gate     memory.Instant
 	told     map[string]int // memories composed, by user
 	turn     []int          // how many accounts each user has used up
+	unkept   atomic.Int64   // log lines that came too fast to be kept
 	trig     *trigger
 	firing   bool
 	fired    memory.Instant // the last fault
@@ -137,6 +139,8 @@ func (l *Loop) Start(ctx context.Context) error {
 		lines := e.Logs(fctx)
 		followers.Go(func() { l.followLogs(fctx, lines) })
 	}
+
+	followers.Go(func() { l.followGaps(fctx) })
 
 	began := l.Clock.Now()
 	if err := l.resume(ctx); err != nil {

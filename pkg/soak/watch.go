@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -15,8 +16,13 @@ import (
 	"amnesia/pkg/memory"
 )
 
-// errorsPerSecond bounds the error lines that are kept beside those with a token of ours.
-const errorsPerSecond = 20
+const (
+	// errorsPerSecond bounds the error lines that are kept beside those with a token of ours, and tokensPerSecond those.
+	errorsPerSecond = 20
+	tokensPerSecond = 200
+	// linesWaiting is how many lines that are to be kept may wait for the ledger.
+	linesWaiting = 1024
+)
 
 // followEvents turns deaths that were not ours into facts, and brings the service back as its operator would.
 func (l *Loop) followEvents(ctx context.Context, events <-chan chaos.Event) {
@@ -57,28 +63,52 @@ func cause(e chaos.Event) string {
 	return "exit"
 }
 
-// followLogs keeps the lines that carry a token of ours, and errors up to a rate.
+// followLogs keeps the lines that carry a token of ours, and errors, both up to a rate. It reads on while the ledger
+// writes: the noise of one service must not crowd out the lines of another.
 func (l *Loop) followLogs(ctx context.Context, lines <-chan chaos.Line) {
+	kept := make(chan fact.Fact, linesWaiting)
+	var writing sync.WaitGroup
+	writing.Go(func() { l.keepLines(ctx, kept) })
+	defer writing.Wait()
+	defer close(kept)
 	var second int64
-	var errs int
+	var errs, tokens int
 	for line := range lines {
 		level := logLevel(line.Text)
 		id := l.tokenIn(line.Text)
+		if id == 0 && level != "error" {
+			continue
+		}
+		if s := line.At.Unix(); s != second {
+			second, errs, tokens = s, 0, 0
+		}
 		if id == 0 {
-			if level != "error" {
-				continue
-			}
-			if s := line.At.Unix(); s != second {
-				second, errs = s, 0
-			}
 			if errs++; errs > errorsPerSecond {
 				continue
 			}
+		} else if tokens++; tokens > tokensPerSecond {
+			l.unkept.Add(1)
+			continue
 		}
 		now := l.Clock.Now()
 		at := now.Add(-time.Duration(now.Wall - line.At.UnixNano()))
-		if err := l.Ledger.Append(ctx, fact.Log{Service: line.Service, Level: level, Line: line.Text, Memory: id, At: at}); err != nil && ctx.Err() == nil {
-			l.Log.Error("could not keep a log line", zap.Error(err))
+		select {
+		case kept <- fact.Log{Service: line.Service, Level: level, Line: line.Text, Memory: id, At: at}:
+		default:
+			l.unkept.Add(1)
+		}
+	}
+}
+
+// keepLines records what waits, all that waits at once.
+func (l *Loop) keepLines(ctx context.Context, kept <-chan fact.Fact) {
+	for f := range kept {
+		batch := []fact.Fact{f}
+		for len(kept) > 0 {
+			batch = append(batch, <-kept)
+		}
+		if err := l.lastAppend(ctx, batch...); err != nil {
+			l.Log.Error("could not keep log lines", zap.Int("lines", len(batch)), zap.Error(err))
 		}
 	}
 }
