@@ -2,6 +2,8 @@ package docker_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"amnesia/chaos"
 	"amnesia/chaos/docker"
+	"amnesia/pkg/clock"
 )
 
 // The engine goes on with a stop although whoever asked for it has died. A revert that looked only whether the service
@@ -72,4 +75,31 @@ func TestAWipeUnderWayIsFinished(t *testing.T) {
 		}
 		noHelpers(t, s.project, "")
 	}
+}
+
+// The image for helpers that a killed daemon has left goes with the next one, also if that one needs no helper.
+func TestTheHelperImageOfAnEarlierDaemonGoes(t *testing.T) {
+	s := newStack(t)
+	vol := s.volume("data", map[string]string{docker.EphemeralLabel: "true"}, nil)
+	s.create("app", func(_ *container.Config, host *container.HostConfig) {
+		host.Mounts = []mount.Mount{{Type: mount.TypeVolume, Source: vol, Target: "/data"}}
+	})
+	// A version of the program of its own, so that no other test uses the same image.
+	own := filepath.Join(t.TempDir(), "helper")
+	code, err := os.ReadFile(program)
+	must(t, err)
+	must(t, os.WriteFile(own, append(code, "of its own"...), 0o755))
+	cfg := docker.Config{Project: s.project, Services: []docker.Service{{Name: "app"}}, Helper: own, Clock: clock.System()}
+	killed, err := docker.New(testContext(t), cfg)
+	must(t, err)
+	must(t, killed.Empty(testContext(t), "app", "/data"))
+	left := killed.HelperImage()
+	if _, err := cli.ImageInspect(testContext(t), left); left == "" || err != nil {
+		t.Fatalf("no image %q was made: %v", left, err)
+	}
+	next, err := docker.New(testContext(t), cfg)
+	must(t, err)
+	must(t, next.Close())
+	noHelpers(t, s.project, left)
+	must(t, killed.Close())
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,12 +178,10 @@ func (h *helper) ensure(ctx context.Context) (string, error) {
 			return h.image, nil
 		}
 	}
-	program, err := os.ReadFile(h.program)
+	name, program, err := h.named()
 	if err != nil {
-		return "", fmt.Errorf("reading the helper: %w", err)
+		return "", err
 	}
-	sum := sha256.Sum256(program)
-	name := "amnesia-helper:" + hex.EncodeToString(sum[:6])
 	if _, err := h.cli.ImageInspect(ctx, name); err != nil {
 		if !errdefs.IsNotFound(err) {
 			return "", fmt.Errorf("looking for the helper image: %w", err)
@@ -193,6 +192,15 @@ func (h *helper) ensure(ctx context.Context) (string, error) {
 	}
 	h.image = name
 	return name, nil
+}
+
+// named gives the name of the image, which tells the versions of the program apart, and the program.
+func (h *helper) named() (name string, program []byte, err error) {
+	if program, err = os.ReadFile(h.program); err != nil {
+		return "", nil, fmt.Errorf("reading the helper: %w", err)
+	}
+	sum := sha256.Sum256(program)
+	return "amnesia-helper:" + hex.EncodeToString(sum[:6]), program, nil
 }
 
 func (h *helper) importImage(ctx context.Context, name string, program []byte) error {
@@ -301,13 +309,34 @@ func (h *helper) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{h.recognise(ctx)}
 	for _, c := range all {
 		if c.State != container.StateRunning && time.Since(time.Unix(c.Created, 0)) > helperStale {
 			errs = append(errs, h.remove(ctx, c.ID))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// recognise takes over the image that an earlier daemon of this program has left, so that it goes with this one.
+func (h *helper) recognise(ctx context.Context) error {
+	images, err := h.cli.ImageList(ctx, image.ListOptions{Filters: filters.NewArgs(filters.Arg("label", HelperLabel+"=true"))})
+	if err != nil {
+		return fmt.Errorf("looking for an old helper image: %w", err)
+	}
+	if len(images) == 0 || h.usable() != nil {
+		return nil
+	}
+	name, _, err := h.named()
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if slices.ContainsFunc(images, func(i image.Summary) bool { return slices.Contains(i.RepoTags, name) }) {
+		h.image = name
+	}
+	return nil
 }
 
 // all are the helpers of this project, with the labels given.

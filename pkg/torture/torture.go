@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os/exec"
@@ -88,13 +89,14 @@ type bench struct {
 	draw     *rand.Rand
 	tally    Tally
 	lives    int
-	dead     []*life  // after which it was not yet looked
-	counters counters // as they were last seen
+	dead     []*life      // after which it was not yet looked
+	open     map[int]bool // cycles, by whether they are
+	counters counters     // as they were last seen
 }
 
 // Run kills the daemon so many times. The error says that it could not be done; what was found is in the tally.
 func Run(ctx context.Context, o Options, target Target) (Tally, error) {
-	b := &bench{Options: o, target: target, draw: rand.New(rand.NewPCG(o.Seed, 0)), counters: counters{},
+	b := &bench{Options: o, target: target, draw: rand.New(rand.NewPCG(o.Seed, 0)), counters: counters{}, open: map[int]bool{},
 		settings: settings{Seed: o.Seed, Dir: o.Dir, Amnesia: o.Amnesia}}
 	err := b.run(ctx)
 	return b.tally, err
@@ -223,8 +225,24 @@ func (b *bench) started(ctx context.Context, l *life) error {
 	if closed.Outcome == fact.CycleInconclusive {
 		b.trouble(nil, "the next cycle, %d, is not conclusive: %s", closed.N, closed.Reason)
 	}
+	for n, open := range cycles(b.open, l.facts) {
+		if open {
+			b.trouble(nil, "cycle %d was begun by an earlier daemon, and nobody has judged and closed it", n)
+		}
+	}
 	l.watch(ctx)
 	return nil
+}
+
+// cycles says which cycles are open, given those that were before these facts.
+func cycles(before map[int]bool, facts []line) map[int]bool {
+	open := maps.Clone(before)
+	for _, w := range facts {
+		if c := (fact.Cycle{}); w.as("cycle", &c) {
+			open[c.N] = c.Phase != fact.PhaseClosed
+		}
+	}
+	return open
 }
 
 // healed holds that within the time given nothing is left of the daemons that have died, and the target is whole.
@@ -285,6 +303,7 @@ func (b *bench) died(l *life) error {
 			b.trouble(nil, "cycle %d of a healthy target ended with %s: %s", c.N, c.Outcome, c.Reason)
 		}
 	}
+	b.open = cycles(b.open, l.facts)
 	missing, err := l.missing(b.ledger())
 	if err != nil {
 		return fmt.Errorf("reading the ledger after a kill: %w", err)

@@ -1,0 +1,107 @@
+//go:build linux
+
+package torture
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"amnesia/pkg/app"
+	"amnesia/pkg/fact"
+	"amnesia/pkg/ledger"
+)
+
+// TestALossIsFound: what a witness was told of is missed when the ledger has not got it, or has it otherwise.
+func TestALossIsFound(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	var told []fact.Entry
+	books, err := ledger.Open(t.Context(), path, ledger.Options{Tap: func(es []fact.Entry) { told = append(told, es...) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		if err := books.Append(t.Context(), fact.Cycle{Run: "r", N: n + 1, Phase: fact.PhaseTraffic}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := books.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(es []fact.Entry) []fact.Entry
+		want   []string
+	}{
+		"as it is": {func(es []fact.Entry) []fact.Entry { return es }, nil},
+		"gone":     {func(es []fact.Entry) []fact.Entry { return append(es, fact.Entry{Seq: 4, Fact: fact.Cycle{N: 4}}) }, []string{"fact 4 "}},
+		"changed": {func(es []fact.Entry) []fact.Entry {
+			es[1].Fact = fact.Cycle{Run: "r", N: 2, Phase: fact.PhaseClosed}
+			return es
+		}, []string{"fact 2 "}},
+	} {
+		file := filepath.Join(t.TempDir(), "witness")
+		var lines []byte
+		for _, e := range c.change(append([]fact.Entry(nil), told...)) {
+			w, err := app.Witness(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(append(lines, b...), '\n')
+		}
+		// The last line is not whole: whoever writes it has died over it.
+		if err := os.WriteFile(file, append(lines, `{"seq":9`...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		witness, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing, err := (&life{witness: witness}).missing(path)
+		if err != nil || len(missing) != len(c.want) {
+			t.Fatalf("%s: %q, %v", name, missing, err)
+		}
+		for i := range c.want {
+			if !strings.HasPrefix(missing[i], c.want[i]) {
+				t.Errorf("%s: %q", name, missing[i])
+			}
+		}
+	}
+}
+
+// TestACounterThatGoesBackIsFound, and what may go back or down is none.
+func TestACounterThatGoesBackIsFound(t *testing.T) {
+	const text = `# HELP amnesia_cycles_total Cycles that ended.
+# TYPE amnesia_cycles_total counter
+amnesia_cycles_total{outcome="clean",control="true"} 3
+# TYPE amnesia_memories gauge
+amnesia_memories{verdict="kept"} 7
+# TYPE amnesia_visible_seconds histogram
+amnesia_visible_seconds_bucket{le="1"} 2
+amnesia_visible_seconds_sum 0.5
+amnesia_visible_seconds_count 2
+# TYPE go_gc_cycles_total counter
+go_gc_cycles_total 9
+`
+	before, err := parse(strings.NewReader(text))
+	if err != nil || len(before) != 4 {
+		t.Fatalf("%v, %v", before, err)
+	}
+	for change, want := range map[[2]string]int{
+		{"", ""}: 0, {"} 3", "} 2"}: 1, {"} 3", "} 4"}: 0, {"} 7", "} 1"}: 0, {"_total 9", "_total 1"}: 0, {"count 2", "count 1"}: 1,
+		{`amnesia_cycles_total{outcome="clean",control="true"} 3`+"\n", ""}: 1,
+	} {
+		after, err := parse(strings.NewReader(strings.Replace(text, change[0], change[1], 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back := after.behind(before); len(back) != want {
+			t.Errorf("%q: %q, want %d", change, back, want)
+		}
+	}
+}
