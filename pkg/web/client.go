@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -55,6 +56,9 @@ func (c Client) do(ctx context.Context, method, what string, body any) (st Statu
 		sent = bytes.NewReader(text)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(base, "/")+"/api/v1/"+what, sent)
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // u quotes the address, which may hold a password
+	}
 	if err != nil {
 		return st, fmt.Errorf("the daemon's address: %w — fix: write host:port, or https://host:port", err)
 	}
