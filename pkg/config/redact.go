@@ -6,10 +6,19 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
-// leastSecret is the length of the shortest text that is taken out of others: a shorter one is in too many words.
-const leastSecret = 4
+// The shortest texts that are taken out of others: a shorter one, or a word such as "memory" or "postgres", is in too much
+// that has to be read.
+const (
+	leastSecret = 4
+	leastWord   = 12 // of letters alone
+)
+
+func distinctive(s string) bool {
+	return len(s) >= leastWord || len(s) >= leastSecret && strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) })
+}
 
 // Redact takes the secrets that the file names out of a text that others wrote: a service's log, the error of a store, a
 // page. It finds them as they are, within a JSON text and within an address, and the passwords of addresses alone too.
@@ -29,7 +38,7 @@ func hide(secrets []Secret) *strings.Replacer {
 	add := func(s string) {
 		quoted, _ := json.Marshal(s)
 		for _, form := range []string{s, strings.Trim(string(quoted), `"`), url.QueryEscape(s), url.PathEscape(s)} {
-			if len(form) >= leastSecret {
+			if distinctive(form) {
 				texts = append(texts, form)
 			}
 		}

@@ -62,7 +62,8 @@ func TestSecretNeverPrints(t *testing.T) {
 // TestRedact takes the secrets out of what others may say of them.
 func TestRedact(t *testing.T) {
 	c := Config{hidden: hide([]Secret{NewSecret("postgres://app:ses%40me-dsn@db/chat"), NewSecret("host=db password='two words' user=app"),
-		NewSecret("host=db password=second-dsn"), NewSecret("Bearer header-token"), NewSecret(`quo"ted\pw`), NewSecret("abc"), NewSecret("")})}
+		NewSecret("host=db password=second-dsn"), NewSecret("Bearer header-token"), NewSecret(`quo"ted\pw`), NewSecret("abc"), NewSecret(""),
+		NewSecret("postgres://chat:memory@db/chat"), NewSecret("correcthorsebattery"), NewSecret("pw12")})}
 	for text, want := range map[string]string{
 		"dial postgres://app:ses%40me-dsn@db/chat: refused": "dial [redacted]: refused",
 		"password ses@me-dsn is wrong":                      "password [redacted] is wrong",
@@ -74,6 +75,8 @@ func TestRedact(t *testing.T) {
 		"header-token":                                      "[redacted]",
 		`{"pw": "quo\"ted\\pw"} quo"ted\pw`:                 `{"pw": "[redacted]"} [redacted]`,
 		"abc app db chat":                                   "abc app db chat", // too short, and no secrets
+		"a memory of postgres://chat:memory@db/chat":        "a memory of [redacted]", // a word, and an address
+		"correcthorsebattery pw12":                          "[redacted] [redacted]",
 	} {
 		if got := c.Redact(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
