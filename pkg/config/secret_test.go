@@ -74,7 +74,7 @@ func TestRedact(t *testing.T) {
 		"Authorization: Bearer header-token":                "Authorization: [redacted]",
 		"header-token":                                      "[redacted]",
 		`{"pw": "quo\"ted\\pw"} quo"ted\pw`:                 `{"pw": "[redacted]"} [redacted]`,
-		"abc app db chat":                                   "abc app db chat", // too short, and no secrets
+		"abc app db chat":                                   "abc app db chat",        // too short, and no secrets
 		"a memory of postgres://chat:memory@db/chat":        "a memory of [redacted]", // a word, and an address
 		"correcthorsebattery pw12":                          "[redacted] [redacted]",
 	} {
