@@ -137,7 +137,9 @@ func (k *Keeper) Collect() (removed int, err error) {
 			return true
 		})
 	}
-	drop(func(f file) bool { return f.finding && now.Sub(f.at) > k.limits.Findings || !f.finding && now.Sub(f.at) > k.limits.Age })
+	drop(func(f file) bool {
+		return f.finding && now.Sub(f.at) > k.limits.Findings || !f.finding && now.Sub(f.at) > k.limits.Age
+	})
 	drop(func(file) bool { return total > k.limits.Size })
 	if err := errors.Join(errs...); err != nil {
 		return removed, fmt.Errorf("removing old evidence: %w — fix: give this user the right to the folder %s", err, k.dir)

@@ -13,4 +13,6 @@ const noLock = refusal("a ledger cannot be written on this system — fix: run t
 func lock(string) (io.Closer, error) { return nil, noLock }
 
 // Claim refuses as well.
-func Claim(string, time.Duration) (release io.Closer, held bool, err error) { return nil, false, noLock }
+func Claim(string, time.Duration) (release io.Closer, held bool, err error) {
+	return nil, false, noLock
+}
