@@ -124,7 +124,7 @@ func removeLedger(path string) error {
 type recording struct {
 	run   fact.Run
 	plan  fact.Injection
-	fired []memory.Instant // every fault of the ledger
+	fired []memory.Instant // the faults of the ledger's last hour
 }
 
 // recorded finds the plan of a cycle. What ends in a fix is refused as a mistake of usage.
@@ -137,6 +137,7 @@ func recorded(ctx context.Context, path string, n int) (rec recording, err error
 	var run fact.Run
 	var struck []memory.ID // cycles, as numbers that can be written as ranges
 	there, control := false, false
+	var limited chaos.GuardState
 	for e, err := range l.Facts(ctx, 0) {
 		if err != nil {
 			return rec, err
@@ -146,12 +147,13 @@ func recorded(ctx context.Context, path string, n int) (rec recording, err error
 			run = f
 		case fact.Cycle:
 			if f.N == n {
-				there, control, rec.run = true, control || f.Control, run
+				if !there { // a later run may have seen it through
+					rec.run = run
+				}
+				there, control = true, control || f.Control
 			}
 		case fact.Step:
-			if !f.Fired.IsZero() {
-				rec.fired = append(rec.fired, f.Fired)
-			}
+			limited.Apply(f)
 			if f.Name != fact.StepPlanned || f.Plan == nil {
 				continue
 			}
@@ -161,6 +163,7 @@ func recorded(ctx context.Context, path string, n int) (rec recording, err error
 			}
 		}
 	}
+	rec.fired = limited.Fired
 	// Who it hurt then, and that it was only announced, is of no concern now.
 	rec.plan.ID, rec.plan.Cycle, rec.plan.Undo, rec.plan.DryRun = 0, 0, nil, false
 	fix := "choose a cycle with a fault: " + strings.ReplaceAll(memory.SetOf(struck...).String(), ",", ", ")
