@@ -120,7 +120,8 @@ func (l *Loop) Watch(p session.Point, _ session.User, _ memory.ID) {
 	}
 }
 
-// Start runs cycles until the bound is reached or ctx ends; an ended ctx is no error.
+// Start goes on where an earlier daemon ended (Past), then runs cycles until the bound is reached or ctx ends; an ended ctx is
+// no error.
 func (l *Loop) Start(ctx context.Context) error {
 	l.live, l.tokens = map[memory.ID]memory.Memory{}, map[string]memory.ID{}
 	l.last, l.drawnFor = map[memory.ID]memory.Verdict{}, map[memory.ID]bool{}
@@ -212,7 +213,8 @@ func (l *Loop) cycle(ctx context.Context) error {
 	if err := l.retire(ctx); err != nil {
 		return err
 	}
-	if err := l.Ledger.Append(ctx, mark(fact.PhaseTraffic, l.Clock.Now())); err != nil {
+	// What has begun is closed: an append that the end of ctx cuts off may be durable all the same.
+	if err := l.Ledger.Append(context.WithoutCancel(ctx), mark(fact.PhaseTraffic, l.Clock.Now())); err != nil {
 		return err
 	}
 	err := l.body(ctx, n, inj, control, mark)
