@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -252,24 +253,21 @@ func (l *life) open() string {
 	return ""
 }
 
-// missing names what the witness was told of and the ledger does not give back as it was told.
-func (l *life) missing(path string) ([]string, error) {
-	if err := l.read(); err != nil {
-		return nil, err
-	}
-	if err := l.witness.Close(); err != nil {
-		return nil, err
-	}
-	if len(l.facts) == 0 {
+// close takes in the last of what the witness was told.
+func (l *life) close() error { return errors.Join(l.read(), l.witness.Close()) }
+
+// booked gives the facts of a ledger after seq, as a witness would have been told them; none of a ledger that there is not
+// yet.
+func booked(path string, after int64) (held []line, err error) {
+	books, err := ledger.OpenReadOnly(context.Background(), path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	books, err := ledger.OpenReadOnly(context.Background(), path)
 	if err != nil {
 		return nil, err
 	}
 	defer books.Close()
-	held := map[int64]app.Witnessed{}
-	for e, err := range books.Facts(context.Background(), l.facts[0].Seq-1) {
+	for e, err := range books.Facts(context.Background(), after) {
 		if err != nil {
 			return nil, err
 		}
@@ -277,16 +275,23 @@ func (l *life) missing(path string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		held[w.Seq] = w
+		held = append(held, line{w})
 	}
-	var missing []string
-	for _, w := range l.facts {
-		h, ok := held[w.Seq]
-		if !ok || h.Kind != w.Kind || !bytes.Equal(h.Fact, w.Fact) {
+	return held, nil
+}
+
+// missing names what the witness was told of and the ledger does not give back as it was told.
+func missing(told, held []line) (missing []string) {
+	by := map[int64]line{}
+	for _, w := range held {
+		by[w.Seq] = w
+	}
+	for _, w := range told {
+		if h := by[w.Seq]; h.Kind != w.Kind || !bytes.Equal(h.Fact, w.Fact) {
 			missing = append(missing, fmt.Sprintf("fact %d is not in the ledger as it was when it was durable:\n%s %s\n%s %s", w.Seq, w.Kind, w.Fact, h.Kind, h.Fact))
 		}
 	}
-	return missing, nil
+	return missing
 }
 
 // left names the processes that live of a daemon's that has died: its services, its guardian, and what they started.

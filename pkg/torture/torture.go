@@ -91,6 +91,7 @@ type bench struct {
 	lives    int
 	dead     []*life      // after which it was not yet looked
 	open     map[int]bool // cycles, by whether they are
+	seq      int64        // of the last fact that was looked at
 	counters counters     // as they were last seen
 }
 
@@ -297,20 +298,28 @@ func (b *bench) died(l *life) error {
 	if l.seen != nil {
 		b.counters = l.seen
 	}
-	for _, w := range l.facts {
+	if err := l.close(); err != nil {
+		return err
+	}
+	if len(l.facts) == 0 && b.seq == 0 {
+		return nil // it died before there was a ledger
+	}
+	// The ledger may hold more than the witness was told: the daemon died in between.
+	held, err := booked(b.ledger(), b.seq)
+	if err != nil {
+		return fmt.Errorf("reading the ledger after a kill: %w", err)
+	}
+	for _, m := range missing(l.facts, held) {
+		b.trouble(&b.tally.Lost, "%s", m)
+	}
+	for _, w := range held {
+		b.seq = w.Seq
 		var c fact.Cycle
 		if w.as("cycle", &c) && c.Phase == fact.PhaseClosed && c.Outcome != fact.CycleClean && c.Outcome != fact.CycleInconclusive {
 			b.trouble(nil, "cycle %d of a healthy target ended with %s: %s", c.N, c.Outcome, c.Reason)
 		}
 	}
-	b.open = cycles(b.open, l.facts)
-	missing, err := l.missing(b.ledger())
-	if err != nil {
-		return fmt.Errorf("reading the ledger after a kill: %w", err)
-	}
-	for _, m := range missing {
-		b.trouble(&b.tally.Lost, "%s", m)
-	}
+	b.open = cycles(b.open, held)
 	return nil
 }
 
