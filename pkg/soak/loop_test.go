@@ -108,3 +108,61 @@ func TestEveryCycleHasItsFaultAndItsPhases(t *testing.T) {
 		}
 	}
 }
+
+// cutting is a record whose n-th append is made while the daemon is told to stop: it is durable, and whoever appended with
+// that context is told that it was cut off.
+type cutting struct {
+	*record
+	stop context.CancelFunc
+	n    int
+}
+
+func (c *cutting) Append(ctx context.Context, facts ...fact.Fact) error {
+	if c.n--; c.n == 0 {
+		c.stop()
+	}
+	if err := c.record.Append(ctx, facts...); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// Whichever fact a daemon is told to stop over, no cycle stays open that is on record.
+func TestACycleThatIsOnRecordIsClosed(t *testing.T) {
+	for n := 1; ; n++ {
+		e, clock, r := &mortal{engine: engine{id: "a"}}, system.System(), &record{docket: NewDocket()}
+		ctx, stop := context.WithCancel(t.Context())
+		c := &cutting{record: r, stop: stop, n: n}
+		prober := chaos.NewProber(clock, 0)
+		l := &Loop{Run: "r", Cycles: 2, Services: []string{"app"}, App: "app", TrafficWithin: time.Minute, Recovery: time.Minute,
+			Plan: func(int) (chaos.Injection, bool) {
+				return chaos.Injection{Kind: chaos.Kill, Service: "app", Instances: chaos.All}, false
+			},
+			Ledger: c, Docket: r.docket, Engine: e, Prober: prober, Clock: clock, Log: zap.NewNop(),
+			Injector: chaos.NewInjector(chaos.InjectorConfig{Engine: e, Journal: r, Prober: prober, Clock: clock,
+				Guard: chaos.NewGuard(chaos.Limits{Armed: true}, e, clock, chaos.GuardState{})})}
+		err := l.Start(ctx)
+		over := ctx.Err() == nil // it ended by itself, with fewer appends than n
+		stop()
+		if err != nil {
+			t.Fatalf("told to stop over append %d: %v", n, err)
+		}
+		open := map[int]fact.Phase{}
+		for _, f := range r.facts {
+			if cy, ok := f.(fact.Cycle); ok {
+				open[cy.N] = cy.Phase
+			}
+		}
+		for cycle, phase := range open {
+			if phase != fact.PhaseClosed {
+				t.Errorf("told to stop over append %d: cycle %d stays open after %s", n, cycle, phase)
+			}
+		}
+		if over {
+			if n < 8 {
+				t.Errorf("only %d appends were looked at", n)
+			}
+			return
+		}
+	}
+}
