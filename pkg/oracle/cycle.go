@@ -97,10 +97,9 @@ func (b *Book) cycle(f fact.Cycle) {
 		cy.unverified, cy.down = b.unverified(cy, f.At), b.unrecovered(cy)
 		if cy.control {
 			cy.stake = b.stake
-			switch {
-			case f.Run != cy.run: // it saw a fault after all: the death of its daemon
+			if f.Run != cy.run { // it saw a fault after all: the death of its daemon
 				b.ctx.learning = 0
-			case !b.ctx.learned:
+			} else if !b.ctx.learned {
 				b.calibrate(f.N)
 			}
 		}

@@ -280,6 +280,8 @@ func mutants() []mutant {
 		{"§7 unrecovered is a finding, not a doubt", "cycle.go", "if down != \"\" {", "if down != \"\" && b.doubt(cy, r) == \"\" {"},
 		{"§7 the first control calibrates", "cycle.go", "if !b.ctx.learned {\n\t\t\t\tb.calibrate(f.N)", "if b.ctx.learned {\n\t\t\t\tb.calibrate(f.N)"},
 		{"§7 only the first", "cycle.go", "if f.Control && !b.ctx.learned {", "if f.Control {"},
+		{"§7 not one in which the daemon died", "cycle.go", "if f.Run != cy.run {", "if f.Run != cy.run && b.ctx.learned {"},
+		{"§7 which teaches all the same", "cycle.go", "b.learn(f) // which", "_ = f // which"},
 		{"§7 the first that told something", "calibrate.go", "b.ctx.learned = len(order) > 0", "b.ctx.learned = true"},
 		{"§7 of each run", "book.go", "b.trouble, b.learned = false, 0, nil, nil", "b.trouble, b.learned = b.ctx.learned, 0, nil, nil"},
 		{"§7 calibrates copies", "calibrate.go", "c.copies[s][copies]++", "c.copies[s][1]++"},

@@ -22,7 +22,7 @@ type mutant struct{ clause, file, old, new string }
 
 // examples are the test files that a mutant must fail. Those that draw ledgers at random are not among them: what one finds
 // by luck hides that no example says it. So a mutant is caught always or never, and the tests build fast.
-var examples = [...]string{"tape_test.go", "rules_test.go", "edges_test.go", "book_test.go", "recall_test.go"}
+var examples = [...]string{"tape_test.go", "rules_test.go", "edges_test.go", "book_test.go", "recall_test.go", "resume_test.go"}
 
 // Every clause is watched by some example: break it, and the tests fail. Nothing in the tree is changed; the compiler is
 // shown other files in place of these (go help build, -overlay).
