@@ -157,7 +157,7 @@ func TestALaterDaemonGoesOn(t *testing.T) {
 			t.Logf("seed %d", seed)
 			rng := rand.New(rand.NewPCG(seed, 0))
 			l := newLives(t, bugs)
-			for life := range uint64(4) {
+			for life := range uint64(3) {
 				at, after := "firing", time.Duration(rng.Int64N(int64(300*time.Millisecond)))
 				if life > 0 && rng.IntN(3) > 0 { // the first is to leave memories
 					at, after = strconv.Itoa(1+rng.IntN(120)), time.Duration(rng.IntN(2))*after
@@ -166,8 +166,8 @@ func TestALaterDaemonGoesOn(t *testing.T) {
 				l.live(t, seed+life, 0, at, after)
 			}
 			l.live(t, seed+10, 3, "", 0)
-			if l.compared < 2 {
-				t.Errorf("counters were seen in %d lives only", l.compared)
+			if l.compared == 0 {
+				t.Error("no counter was seen in two lives")
 			}
 			l.check(t, bugs != "")
 		})
