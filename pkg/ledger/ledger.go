@@ -61,7 +61,8 @@ type Stats struct {
 }
 
 // Open opens the ledger at path for writing. It makes the file, migrates an older one, and refuses one that another
-// process writes, that is newer, or that is no ledger.
+// process writes, that is newer, or that is no ledger. Of one that was cut short or is damaged, what can be read is kept
+// up to the first fact that cannot, and the damaged file is set aside beside it, named .damaged-1 and so on.
 func Open(ctx context.Context, path string, o Options) (*Ledger, error) {
 	if o.Clock == nil {
 		o.Clock = clock.System()
@@ -90,6 +91,29 @@ func (l *Ledger) open(ctx context.Context) (err error) {
 	if l.lock, err = lock(l.path); err != nil {
 		return err
 	}
+	if err := l.endMend(); err != nil {
+		return err
+	}
+	wal := size(l.path + "-wal")
+	if wal > 0 && size(l.path) == 0 { // SQLite would take the -wal for a stranger's, and remove it
+		return refusal("it is empty, and its -wal is not — fix: put the file back, or move the -wal away")
+	}
+	err = l.load(ctx)
+	if err == nil {
+		if err = l.whole(ctx, wal > 0); err != nil {
+			err = errors.Join(err, l.writer.Close())
+		}
+	}
+	if damaged(err) {
+		if err = l.mend(ctx, err); err == nil {
+			err = l.load(ctx)
+		}
+	}
+	return err
+}
+
+// load opens the file for writing.
+func (l *Ledger) load(ctx context.Context) (err error) {
 	c, err := connect(ctx, l.path, "_pragma=journal_size_limit(16777216)", "_pragma=cache_size(-4000)")
 	if err != nil {
 		return err
