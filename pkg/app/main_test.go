@@ -17,6 +17,7 @@ import (
 
 	"amnesia/pkg/chatapp"
 	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
 )
 
 // Of a process that the tests start from their own binary: what it is.
@@ -24,7 +25,7 @@ const (
 	configKey = "AMNESIA_TEST_CONFIG" // a daemon on this file
 	cyclesKey = "AMNESIA_TEST_CYCLES" // for so many cycles
 	seedKey   = "AMNESIA_TEST_SEED"
-	dieAtKey  = "AMNESIA_TEST_DIE_AT"    // it kills itself when so many facts are durable, or when a fault is firing; empty: never
+	dieAtKey  = "AMNESIA_TEST_DIE_AT"    // it kills itself when so many facts are durable, when a fault is firing, or when three memories are acknowledged; empty: never
 	dieIn     = "AMNESIA_TEST_DIE_AFTER" // so long after that
 )
 
@@ -73,13 +74,15 @@ func mortalDaemon() error {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // what was durable is not told to whoever appended it
 	}
-	at, n := os.Getenv(dieAtKey), 0
+	at, n, acknowledged := os.Getenv(dieAtKey), 0, 0
 	tap := func(entries []fact.Entry) {
 		for _, e := range entries {
 			n++
 			s, step := e.Fact.(fact.Step)
-			firing := step && s.Name == fact.StepFiring && s.Plan.Cycle > 0
-			if at == strconv.Itoa(n) || at == "firing" && firing {
+			if w, ok := e.Fact.(fact.Settled); ok && w.Outcome == memory.Acknowledged {
+				acknowledged++
+			}
+			if at == strconv.Itoa(n) || at == "firing" && step && s.Name == fact.StepFiring && s.Plan.Cycle > 0 || at == "acknowledged" && acknowledged == 3 {
 				die()
 			}
 		}
