@@ -8,8 +8,8 @@
 //
 // The tests run each case with three seeds, and judge the recorded histories of testdata again. With the flag -whole, as
 // `make zoo` has it, each case has ten seeds (three in a browser), a healthy target takes 500 faults, and the table goes
-// to zoo.json at the repository's root; a person sees how far it is. With the flag -record the histories are recorded
-// anew.
+// to zoo.json at the repository's root; a person sees how far it is. With the flag -record a history is recorded
+// for each case that has none.
 package zoo
 
 import (

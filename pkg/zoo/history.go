@@ -145,6 +145,12 @@ func (r Result) Record(ctx context.Context, dir string) error {
 	return os.WriteFile(name+historyEnding, text, 0o644)
 }
 
+// Recorded reports whether a run of the case is kept in dir.
+func Recorded(dir string, k Case) bool {
+	_, err := os.Stat(filepath.Join(dir, k.file()+historyEnding))
+	return err == nil
+}
+
 // encode writes a memory a line.
 func (h History) encode() ([]byte, error) {
 	head, err := json.Marshal(History{h.Case, h.Seed, []Expected{}})

@@ -12,13 +12,16 @@ import (
 var histories = filepath.Join("testdata", "histories")
 
 // TestHistories judges recorded runs by today's oracle: one of each case, of which all that was said was right. With
-// -record it records them anew.
+// -record it records the cases of which there is none; the others stay as they are, ledgers of older formats among them.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	if *record {
 		z := bench(t)
 		t.Run("record", func(t *testing.T) {
 			for _, c := range zoo.Cases() {
+				if zoo.Recorded(histories, c) {
+					continue
+				}
 				t.Run(c.Name, func(t *testing.T) {
 					t.Parallel()
 					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -24,7 +24,7 @@ import (
 
 var (
 	whole  = flag.Bool("whole", false, "the long form: ten seeds for each case, 500 faults on a healthy target, and zoo.json at the repository's root")
-	record = flag.Bool("record", false, "record the histories of testdata anew")
+	record = flag.Bool("record", false, "record a history for each case that has none in testdata")
 )
 
 // last is the line that the whole zoo ends with.
