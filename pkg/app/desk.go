@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"amnesia/chaos"
+	runbook "amnesia/deploy/prometheus"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/oracle"
@@ -208,7 +209,7 @@ func (a *App) listen(ctx context.Context, g prometheus.Gatherer) error {
 	if err != nil {
 		return err
 	}
-	shown := web.Config{Gatherer: g, Logger: a.log, Ready: a.ready}
+	shown := web.Config{Gatherer: g, Logger: a.log, Ready: a.ready, Runbook: runbook.Runbook}
 	all := shown
 	all.Daemon, all.Token, all.File = a.desk, token, a.cfg.Web.ConfigFile
 	var serves []func(context.Context) error

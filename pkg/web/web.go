@@ -1,7 +1,7 @@
-// Package web is the daemon's HTTP: /metrics, /healthz, /readyz, a page that says what is here, and under /api/v1 what
-// shows and moves the running daemon. It shows what it is given and decides nothing but who may ask.
+// Package web is the daemon's HTTP: /metrics, /healthz, /readyz, /runbook, a page that says what is here, and under /api/v1
+// what shows and moves the running daemon. It shows what it is given and decides nothing but who may ask.
 //
-// Figures and health may be read by anyone who can reach them, as Prometheus expects; they hold no text of the target and
+// Figures, health and the runbook may be read by anyone who can reach them, as Prometheus expects; they hold no text of the target and
 // nothing that acts. The API is there on loopback only, unless there is TLS. What acts needs the token
 // everywhere; reading the API needs it off loopback, where exporter-toolkit's basic auth does not ask already.
 package web
@@ -29,6 +29,9 @@ type Config struct {
 	// Ready says why the daemon is not yet, or not now, doing its work; nil: it is.
 	Ready  func() error
 	Logger *zap.Logger
+	// Runbook gives what is to be done about an alert, or about all for no name, in Markdown; nil: there is none. The alerts
+	// of the daemon link to it, so that it is there wherever the daemon is.
+	Runbook func(alert string) (text string, ok bool)
 	// Daemon is what the API shows and moves; nil: there is none, and any address may be listened on in plain.
 	Daemon Daemon
 	Token  string // asked of whoever acts; empty: nobody may
@@ -72,6 +75,10 @@ func New(cfg Config) *Server {
 	mux.Handle("GET /healthz", probe(cfg.Healthy))
 	mux.Handle("GET /readyz", probe(cfg.Ready))
 	mux.HandleFunc("GET /{$}", index)
+	if cfg.Runbook != nil {
+		mux.HandleFunc("GET /runbook", s.runbook)
+		mux.HandleFunc("GET /runbook/{alert}", s.runbook)
+	}
 	if cfg.Daemon != nil {
 		for _, rt := range s.routes() {
 			mux.Handle(rt.method+" "+rt.path, ours(s.known(rt)))
@@ -125,6 +132,17 @@ func probe(check func() error) http.Handler {
 	})
 }
 
+// runbook answers in plain text: Markdown is made to be read as that, also by curl.
+func (s *Server) runbook(w http.ResponseWriter, r *http.Request) {
+	text, ok := s.cfg.Runbook(r.PathValue("alert"))
+	if !ok {
+		http.Error(w, "the runbook has no such alert — see /runbook", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprint(w, text)
+}
+
 // oneLine keeps a reason from looking like more than one, and fit for whoever asks in a terminal.
 func oneLine(s string) string { return terminal.Line(strings.Join(strings.Fields(s), " ")) }
 
@@ -153,6 +171,7 @@ func index(w http.ResponseWriter, _ *http.Request) {
 <li><a href="/metrics">/metrics</a>: figures for Prometheus, with exemplars in OpenMetrics
 <li><a href="/healthz">/healthz</a>: whether the daemon itself is well
 <li><a href="/readyz">/readyz</a>: whether it is doing its work
+<li><a href="/runbook">/runbook</a>: what to do about each alert
 <li><a href="/api/v1/status">/api/v1/status</a>: what it is doing and what it has found, described by
 <a href="/api/v1/openapi.yaml">/api/v1/openapi.yaml</a>
 </ul>

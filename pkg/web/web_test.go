@@ -97,10 +97,30 @@ func TestPages(t *testing.T) {
 		}
 	}
 	_, body := get(t, s, "GET", "/")
-	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
+	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/runbook"} {
 		if !strings.Contains(body, `href="`+path+`"`) {
 			t.Errorf("the first page does not lead to %s", path)
 		}
+	}
+}
+
+// TestRunbook: it is to be read as it is, by whoever an alert sent here.
+func TestRunbook(t *testing.T) {
+	s := New(Config{Gatherer: prometheus.NewRegistry(), Runbook: func(alert string) (string, bool) {
+		return "## <" + alert + ">\n", alert != "Unknown"
+	}})
+	for _, c := range []struct {
+		path   string
+		status int
+		body   string
+	}{{"/runbook", 200, "## <>\n"}, {"/runbook/Lost", 200, "## <Lost>\n"}, {"/runbook/Unknown", 404, "the runbook has no such alert — see /runbook\n"}, {"/runbook/a/b", 404, "404 page not found\n"}} {
+		r, body := get(t, s, "GET", c.path)
+		if r.StatusCode != c.status || body != c.body || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+			t.Errorf("%s: %d, %s %q", c.path, r.StatusCode, r.Header.Get("Content-Type"), body)
+		}
+	}
+	if r, _ := get(t, New(Config{Gatherer: prometheus.NewRegistry()}), "GET", "/runbook"); r.StatusCode != 404 {
+		t.Errorf("a runbook that is none: %d", r.StatusCode)
 	}
 }
 
