@@ -71,6 +71,8 @@ type Config struct {
 	// Helper is a statically linked Linux program that calls HelperMain first; empty: this program. It works where the
 	// daemon itself cannot reach: inside a volume, and in the engine's process namespace.
 	Helper string
+	// ReadOnly leaves what an earlier daemon has left: for those who only look, perhaps beside a daemon that runs.
+	ReadOnly bool
 }
 
 // Engine hurts containers. It plays every role of package chaos, and is safe for concurrent use.
@@ -114,7 +116,8 @@ var (
 	_ chaos.Tailer           = (*Engine)(nil)
 )
 
-// New connects to the engine, agrees on an API version, and removes helpers that an earlier daemon of this project left.
+// New connects to the engine, agrees on an API version, and, unless it is to be read only, removes helpers that an earlier
+// daemon of this project left.
 // It touches no service; Verify says whether all of them are there.
 func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := declared(cfg.Services); err != nil {
@@ -140,7 +143,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	err = e.greet(ctx)
-	if err == nil {
+	if err == nil && !cfg.ReadOnly {
 		err = e.helper.sweep(ctx)
 	}
 	if err != nil {

@@ -138,6 +138,9 @@ func TestEndpoints(t *testing.T) {
 	if h := chaos.NewProber(clock.System(), 0).Check(testContext(t), e, nil); !h[0].Healthy || !h[1].Healthy {
 		t.Errorf("in the end: %+v", h)
 	}
+	if all, err := e.Containers(testContext(t)); err != nil || len(all) != 2 {
+		t.Errorf("what there is: %+v, %v", all, err)
+	}
 	must(t, e.Close()) // what is removed then is asked for too
 
 	p.mu.Lock()

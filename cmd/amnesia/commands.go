@@ -34,7 +34,7 @@ then looks in every place where a memory should still be, and counts those that 
 	r.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return app.Usage(fmt.Errorf("%w — fix: see '%s --help'", err, c.CommandPath()))
 	})
-	r.AddCommand(demoCmd(), runCmd(), whyCmd(), reportCmd(), judgeCmd(), replayCmd(), revertCmd(), runbookCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
+	r.AddCommand(demoCmd(), doctorCmd(), runCmd(), whyCmd(), reportCmd(), judgeCmd(), replayCmd(), revertCmd(), runbookCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
 	r.AddCommand(remoteCmds()...)
 	return r
 }
