@@ -72,7 +72,7 @@ const everything = "all that it holds"
 func place(s Store, c Container) []Finding {
 	at, unknown := dataOf(s, c)
 	if unknown != "" {
-		return []Finding{{Rule: "unread", Severity: Unknown, Container: c.Name, What: "where its data lie cannot be told: " + unknown, Loses: "not known",
+		return []Finding{{Rule: "unread", Severity: Unknown, Container: c.Name, What: "where its data lie cannot be told: " + unknown, Loses: "not known", Faults: []string{},
 			Fix: "see that a named volume is mounted where it writes"}}
 	}
 	f := Finding{Severity: Loses, Container: c.Name, Loses: everything}

@@ -43,7 +43,7 @@ func dataOf(s Store, c Container) (at, unknown string) {
 		if dir == "" && configured(c.Command) {
 			return "", "its configuration file says where, and was not read"
 		}
-		return path.Join("/", c.WorkDir, cmp.Or(dir, "/")), ""
+		return from(c.WorkDir, dir), ""
 	case Chroma:
 		return chromaData(s, c)
 	}
@@ -53,7 +53,7 @@ func dataOf(s Store, c Container) (at, unknown string) {
 // chromaData: the image of 1.x writes to /data, those of 0.4 to 0.6 to /chroma/chroma; each can be told otherwise.
 func chromaData(s Store, c Container) (at, unknown string) {
 	if at := option(c.Command, "--path"); at != "" {
-		return path.Join("/", c.WorkDir, at), ""
+		return from(c.WorkDir, at), ""
 	}
 	version := s.Settings["version"]
 	if version == "" {
@@ -68,9 +68,17 @@ func chromaData(s Store, c Container) (at, unknown string) {
 		if slices.ContainsFunc(c.Mounts, func(m Mount) bool { return path.Ext(m.At) == ".yaml" || path.Ext(m.At) == ".yml" }) {
 			return "", "a configuration of its own is mounted, whose persist_path was not read"
 		}
-		return path.Join("/", cmp.Or(c.Env["CHROMA_PERSIST_PATH"], "/data")), ""
+		return from(c.WorkDir, cmp.Or(c.Env["CHROMA_PERSIST_PATH"], "/data")), ""
 	}
-	return path.Join("/chroma", cmp.Or(c.Env["PERSIST_DIRECTORY"], "/chroma/chroma")), ""
+	return from(c.WorkDir, cmp.Or(c.Env["PERSIST_DIRECTORY"], "/chroma/chroma")), ""
+}
+
+// from gives a path as a process in a folder means it.
+func from(dir, p string) string {
+	if path.IsAbs(p) {
+		return path.Clean(p)
+	}
+	return path.Join("/", dir, p)
 }
 
 // tag is the version that the name of an image ends with.

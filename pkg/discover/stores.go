@@ -23,7 +23,7 @@ func settings(s Store, all []Container) []Finding {
 		}
 		return append(unread, postgres(set)...)
 	case SQLite:
-		return sqlite(s)
+		return append(mounted(s, all), sqlite(s)...)
 	}
 	return nil
 }
@@ -128,6 +128,39 @@ func orUnknown(s string) string {
 	return s
 }
 
+// mounted says what becomes of a database file that containers have by a mount.
+func mounted(s Store, all []Container) (out []Finding) {
+	var users []string
+	for _, c := range all {
+		i := slices.IndexFunc(c.Mounts, func(m Mount) bool { return m.Source != "" && under(s.Path, m.Source) })
+		if i < 0 {
+			continue
+		}
+		m := c.Mounts[i]
+		if c.Running && !m.ReadOnly {
+			users = append(users, c.Name)
+		}
+		f := Finding{Severity: Loses, Container: c.Name, Loses: everything}
+		switch {
+		case c.Service != s.Service:
+			continue
+		case m.Type == Volume && m.Anonymous:
+			f.Rule, f.Faults, f.Fix = "anonymous-volume", []string{chaos.Recreate, chaos.Wipe}, "mount a named volume at "+m.At
+			f.What = fmt.Sprintf("its database, %s, lies in an anonymous volume, which a new container does not get", s.Path)
+		case m.Ephemeral:
+			f.Rule, f.Faults, f.Fix = "ephemeral-volume", []string{chaos.Wipe}, "take the label amnesia.ephemeral off the volume, if it is not to be emptied"
+			f.What = fmt.Sprintf("its database, %s, lies in %s, which is labelled to be emptied (amnesia.ephemeral=true)", s.Path, describe(m))
+		default:
+			continue
+		}
+		out = append(out, f)
+	}
+	if len(users) > 1 && len(s.Holders) < 2 { // else they are told by that
+		out = append(out, sqlite(Store{Path: s.Path, Holders: users})...)
+	}
+	return out
+}
+
 func sqlite(s Store) (out []Finding) {
 	if s.Scratch != "" {
 		out = append(out, Finding{Rule: "scratch", Severity: Loses, What: fmt.Sprintf("its database, %s, lies in the folder %s, which is declared as scratch", s.Path, s.Scratch),
@@ -136,7 +169,7 @@ func sqlite(s Store) (out []Finding) {
 	if len(s.Holders) < 2 {
 		return out
 	}
-	f := Finding{Rule: "shared-sqlite", Severity: Warning, What: fmt.Sprintf("%d processes have %s open: %s", len(s.Holders), s.Path, strings.Join(s.Holders, ", ")),
+	f := Finding{Rule: "shared-sqlite", Severity: Warning, What: fmt.Sprintf("%d can write %s: %s", len(s.Holders), s.Path, strings.Join(s.Holders, ", ")),
 		Loses:  "a write that meets the other's lock for longer than its busy_timeout, if the app does not say so; where they do not share a kernel or the disk is a network's, the database",
 		Faults: []string{NoFault}, Fix: "let one process write it, or see that every writer sets busy_timeout and reports SQLITE_BUSY to its user"}
 	if filepath.Base(s.Path) == "chroma.sqlite3" {
