@@ -316,6 +316,7 @@ func TestEngineGoneInAnInjection(t *testing.T) {
 		t.Error("nothing is owed")
 	}
 	g.up(strings.TrimPrefix(cli.DaemonHost(), "unix://"))
+	in.Revert = 20 * time.Second
 	must(t, in.Owed(testContext(t)))
 	if _, err := in.Prober.Await(testContext(t), e, nil); err != nil {
 		t.Error(err)

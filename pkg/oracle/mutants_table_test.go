@@ -288,6 +288,8 @@ func mutants() []mutant {
 		{"§7 calibrates copies: the most frequent number", "calibrate.go", "if times > most ||", "if n > best ||"},
 		{"§7 calibrates copies: by payload", "calibrate.go", "{{k.View, h.Memory.Payload}, {view: k.View}}", "{{view: k.View}}"},
 		{"§7 calibrates the time to appear", "calibrate.go", "v.FirstHere.Ended.Sub(h.Ack.Seen)", "v.FirstHere.Ended.Sub(h.Begun)"},
+		{"§7 an engine that could not be asked found no service down", "context.go", "} else if !h.Unread {", "} else {"},
+		{"§7 nor did a gate that it could not answer", "cycle.go", "if h.Sick() {", "if !h.Healthy {"},
 		{"§7 misconfigured: shows no memory at all", "calibrate.go", "if s.here > 0 {\n", "if s.due > 0 {\n"},
 		{"§7 misconfigured: no more is needed than one that it shows", "calibrate.go", "if s.here > 0 {\n", "if s.here == s.due {\n"},
 		{"§7 misconfigured: what was there instead", "calibrate.go", "Acknowledged: s.due, Instead: what}", "Acknowledged: s.due}"},

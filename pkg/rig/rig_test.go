@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -37,6 +38,11 @@ var sample func() (string, error)
 
 func TestMain(m *testing.M) {
 	process.GuardianMain() // does not return in the guardian that the process engine starts
+	flag.Parse()
+	// Rigs wait far more than they compute.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	dir, err := os.MkdirTemp("", "amnesia-rig-")
 	if err != nil {
 		panic(err)
