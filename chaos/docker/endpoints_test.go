@@ -140,6 +140,8 @@ func TestEndpoints(t *testing.T) {
 	}
 	if all, err := e.Containers(testContext(t)); err != nil || len(all) != 2 {
 		t.Errorf("what there is: %+v, %v", all, err)
+	} else if _, err := e.Written(testContext(t), all[0].ID); err != nil {
+		t.Error(err)
 	}
 	must(t, e.Close()) // what is removed then is asked for too
 

@@ -66,7 +66,7 @@ func (e *Engine) Containers(ctx context.Context) ([]discover.Container, error) {
 
 func (e *Engine) describe(ctx context.Context, service string, c target) (discover.Container, error) {
 	d := discover.Container{
-		Service: service, Name: c.name(), Image: c.Config.Image, Running: c.runs(), WorkDir: c.Config.WorkingDir,
+		ID: c.ID, Service: service, Name: c.name(), Image: c.Config.Image, Running: c.runs(), WorkDir: c.Config.WorkingDir,
 		Command: slices.Concat(c.Config.Entrypoint, c.Config.Cmd), Env: map[string]string{}, Restart: string(c.HostConfig.RestartPolicy.Name),
 		Grace: defaultGrace, StopSignal: c.Config.StopSignal, AutoRemove: c.HostConfig.AutoRemove,
 	}
@@ -88,16 +88,23 @@ func (e *Engine) describe(ctx context.Context, service string, c target) (discov
 	if d.Mounts, err = e.mounts(ctx, c); err != nil {
 		return d, err
 	}
-	// What the writable layer holds is proof of where a store writes. An engine, or a proxy before it, may not tell.
-	if changes, err := e.cli.ContainerDiff(ctx, c.ID); err == nil {
-		d.Written = []string{}
-		for _, change := range changes {
-			if change.Kind != container.ChangeDelete {
-				d.Written = append(d.Written, change.Path)
-			}
+	return d, nil
+}
+
+// Written gives the paths in a container's writable layer that differ from its image. It takes the engine a second or two:
+// a layer is compared with all of its image.
+func (e *Engine) Written(ctx context.Context, id string) ([]string, error) {
+	changes, err := e.cli.ContainerDiff(ctx, id)
+	if err != nil {
+		return nil, e.told("asking what container "+short(id)+" has written", err)
+	}
+	paths := []string{}
+	for _, change := range changes {
+		if change.Kind != container.ChangeDelete {
+			paths = append(paths, change.Path)
 		}
 	}
-	return d, nil
+	return paths, nil
 }
 
 // mounts gives every mount; the engine lists a tmpfs of its own option apart.

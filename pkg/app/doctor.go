@@ -117,9 +117,10 @@ func (d *Diagnosis) judge() int {
 
 // doctor is one diagnosis under way.
 type doctor struct {
-	a     *App // of which only what is looked with is open
-	out   Diagnosis
-	stack discover.Stack
+	a      *App // of which only what is looked with is open
+	out    Diagnosis
+	engine discover.Engine // nil: none whose services are containers
+	stack  discover.Stack
 }
 
 func (d *doctor) ok(name, detail string) {
@@ -160,6 +161,9 @@ func (d *doctor) look(ctx context.Context) error {
 	}
 	if ctx.Err() == nil {
 		d.views(ctx, up)
+		if d.engine != nil {
+			d.stack.Layers(ctx, d.engine)
+		}
 		d.out.Findings = append(d.out.Findings, discover.Diagnose(d.stack)...)
 	}
 	return ctx.Err()
@@ -174,6 +178,7 @@ func (d *doctor) docker(ctx context.Context) {
 		return
 	}
 	d.a.onClose(e.Close)
+	d.engine = e
 	d.out.Checks[len(d.out.Checks)-1].Detail = "API " + e.APIVersion()
 	within, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()

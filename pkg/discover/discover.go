@@ -26,6 +26,8 @@ const (
 // Engine tells of the containers behind the services. An engine that has none is no Engine.
 type Engine interface {
 	Containers(ctx context.Context) ([]Container, error)
+	// Written gives the paths in the writable layer of a container that differ from its image, by the container's id.
+	Written(ctx context.Context, id string) ([]string, error)
 }
 
 // Settler is a store that tells its settings, by name; one that it does not know, or may not tell, is left out.
@@ -35,6 +37,7 @@ type Settler interface {
 
 // Container is what an engine says of one container.
 type Container struct {
+	ID      string
 	Service string
 	Name    string
 	Image   string // as it was named when the container was made
@@ -50,7 +53,7 @@ type Container struct {
 	Grace      time.Duration
 	StopSignal string
 	AutoRemove bool // it is removed when it ends
-	// Written are the paths of the writable layer that differ from the image; nil where the engine did not tell.
+	// Written are the paths of the writable layer that differ from the image; nil where that was not asked, or not told.
 	Written []string
 }
 
@@ -93,6 +96,20 @@ type Store struct {
 type Stack struct {
 	Containers []Container
 	Stores     []Store
+}
+
+// Layers asks for what was written into the writable layers of those containers of which it matters: of stores whose data
+// seem to lie there, and of services that are no stores. What an engine does not tell stays unknown.
+func (s *Stack) Layers(ctx context.Context, e Engine) {
+	for i, c := range s.Containers {
+		store := slices.IndexFunc(s.Stores, func(st Store) bool { return st.Service == c.Service && st.Kind != SQLite })
+		if store >= 0 {
+			if at, unknown := dataOf(s.Stores[store], c); unknown != "" || mountOf(c, at) != nil {
+				continue
+			}
+		}
+		s.Containers[i].Written, _ = e.Written(ctx, c.ID)
+	}
 }
 
 // KeepsEnv reports whether a variable of a container's environment says where data lie. All others are left unread.
