@@ -98,6 +98,27 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestResend: a message that a browser sends once more, since the process that had taken it died over the answer, is saved
+// once. What a user says twice is saved twice.
+func TestResend(t *testing.T) {
+	t.Parallel()
+	for _, homes := range []string{"", "vectors"} {
+		a := newTarget(t, "CHATAPP_HOMES="+homes)
+		a.tell("ada", "a memory")
+		a.kill()
+		a.start()
+		a.tell("ada", "a memory")
+		a.tell("ben", "a memory")
+		a.tell("ben", "said twice")
+		a.tell("ben", "said twice")
+		for user, want := range map[string][]string{"ada": {"a memory"}, "ben": {"a memory", "said twice", "said twice"}} {
+			if page, vectors := a.page(user), a.vectors(user); !slices.Equal(page, want) || len(vectors) != len(want) {
+				t.Errorf("homes %q, %s: the page shows %q, the vector memory has %q", homes, user, page, vectors)
+			}
+		}
+	}
+}
+
 // TestBufferIsSeen checks that a buffered memory looks kept while the process lives, and that a full buffer is written.
 func TestBufferIsSeen(t *testing.T) {
 	t.Parallel()

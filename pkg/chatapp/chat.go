@@ -94,6 +94,10 @@ func (c *chat) say(ctx context.Context, user, text string) (exchange, error) {
 		e := exchange{id, text, answer}
 		return e, c.database.ask(ctx, user, e)
 	}
+	if m, ok := c.again(ctx, user, text, at); ok {
+		c.witness(truth.Acknowledged, m)
+		return exchangeOf(m), nil
+	}
 	m := Memory{ID: id, User: user, Text: text, Summary: summarize(text), At: at}
 	c.witness(truth.Told, m)
 	if err := c.remember(ctx, m); err != nil {
@@ -102,6 +106,30 @@ func (c *chat) say(ctx context.Context, user, text string) (exchange, error) {
 	c.log.Info("memory saved", zap.String("user", user), zap.String("id", m.ID))
 	c.witness(truth.Acknowledged, m)
 	return exchangeOf(m), nil
+}
+
+// A browser sends a message once more when the connection that it was sent on, used before, ends without an answer: a POST
+// too. So what is told just after a start may have been taken by the process that died.
+const (
+	resendsWithin = time.Minute
+	resendsAmong  = 10 // of the user's newest memories
+)
+
+// again gives what an earlier process saved of a message that comes once more. Where that cannot be read now, the message
+// is taken as new. (retry-dup is the bug of an app that does not look.)
+func (c *chat) again(ctx context.Context, user, text string, at time.Time) (Memory, bool) {
+	if at.Sub(c.started) > resendsWithin || c.cfg.Bugs[RetryDup] {
+		return Memory{}, false
+	}
+	ms, err := c.early(c.homes[0]).Find(ctx, Query{User: user, Before: idAt(c.started), Limit: resendsAmong})
+	if err != nil {
+		c.log.Warn("not known whether a message came before", zap.String("user", user), zap.Error(err))
+	}
+	i := slices.IndexFunc(ms, func(m Memory) bool { return m.Text == text })
+	if i < 0 {
+		return Memory{}, false
+	}
+	return ms[i], true
 }
 
 func exchangeOf(m Memory) exchange { return exchange{m.ID, m.Text, "Saved: " + m.Text} }

