@@ -171,9 +171,10 @@ func Cases() []Case {
 		// What was proven before the rig went blind is not hidden by that.
 		{Name: "blind-rig after a loss", Bugs: "ephemeral-volume", Faults: []string{recreate}, Shows: "torn", Blind: &Blind{View: vectors, From: 3}, Cycles: 3, Recovery: 5 * time.Second},
 
-		// Its storage shows what no store has: only a fresh browser tells.
+		// Its storage shows what no store has: only a fresh browser tells. It sends a message again when the app is killed over
+		// the answer.
 		{Name: "local-echo in a browser", Driver: "browser", Bugs: "local-echo", Faults: []string{kill}, Shows: "lost", Drain: drain, Settle: 2 * drain,
-			Users: 2, Cycles: 3},
+			Users: 2, Cycles: 3, twice: true},
 	}
 	for i := range cases {
 		cases[i].complete()
