@@ -138,7 +138,8 @@ const viewWithin = 30 * time.Second
 // that is not up yet has no views, but settings that the file tells.
 func (d *doctor) views(ctx context.Context, up bool) {
 	teller, err := session.NewTeller(session.Personas{Seed: 1, Run: d.a.run, Accounts: d.a.cfg.Sessions.Accounts})
-	if !d.check("accounts", d.a.cfg.Sessions.Accounts, err) {
+	if err != nil {
+		d.check("accounts", "", err)
 		return
 	}
 	accounts := newAccounts(teller, d.a.cfg.Sessions)
