@@ -23,6 +23,7 @@ import (
 	"amnesia/pkg/chatapp/truth"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
+	"amnesia/pkg/view/viewtest"
 )
 
 //go:embed zoo.yaml
@@ -141,15 +142,12 @@ func (z *Zoo) daemon(ctx context.Context, k Case, seed uint64, dir string, serve
 	}
 	seen := addr // where the views find the app
 	if k.Blind != nil {
-		if seen, err = z.address(ctx); err != nil {
-			return err
-		}
-		p, err := openProbe(ctx, seen, addr)
+		p, err := viewtest.OpenProxy(addr)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, p.close()) }()
-		tap = p.tap(k.Blind, tap)
+		defer func() { err = errors.Join(err, p.Close()) }()
+		seen, tap = p.Addr().String(), k.Blind.tap(p, tap)
 	}
 	path, err := z.configure(k, servers, addr, seen, dir)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // Proxy stands between a view and a real server, and can spoil what the server says.
 type Proxy struct {
 	net.Listener
-	to string
+	to  string
+	all sync.WaitGroup
 
 	mu      sync.Mutex
 	said    int64 // bytes that the server said since the last change
@@ -22,37 +23,51 @@ type Proxy struct {
 	slow    time.Duration // before each thing that the server says gets through
 	mended  chan struct{} // closed by the next change: until then nothing gets through; nil: it does
 	conns   []net.Conn
+	closed  bool
 }
 
-// NewProxy starts one before the address, host:port or the path of a Unix socket; it ends with the test.
+// NewProxy is OpenProxy for a test, with which it ends.
 func NewProxy(t testing.TB, to string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := OpenProxy(to)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = p.Close() }) // whatever it says, it is closed
+	return p
+}
+
+// OpenProxy starts one before the address, host:port or the path of a Unix socket.
+func OpenProxy(to string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
 	p := &Proxy{Listener: l, to: to, most: -1}
-	var all sync.WaitGroup
-	t.Cleanup(func() {
-		l.Close()
-		p.Mend()
-		p.mu.Lock()
-		for _, c := range p.conns {
-			c.Close()
-		}
-		p.mu.Unlock()
-		all.Wait()
-	})
-	all.Go(func() {
+	p.all.Go(func() {
 		for {
 			near, err := l.Accept()
 			if err != nil {
 				return
 			}
-			all.Go(func() { p.serve(near) })
+			p.all.Go(func() { p.serve(near) })
 		}
 	})
-	return p
+	return p, nil
+}
+
+// Close ends it, and all that goes through it.
+func (p *Proxy) Close() error {
+	err := p.Listener.Close()
+	p.Mend()
+	p.mu.Lock()
+	p.closed = true
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.mu.Unlock()
+	p.all.Wait()
+	return err
 }
 
 func (p *Proxy) serve(near net.Conn) {
@@ -67,6 +82,10 @@ func (p *Proxy) serve(near net.Conn) {
 	}
 	defer far.Close()
 	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
 	p.conns = append(p.conns, near, far)
 	p.mu.Unlock()
 	go func() {
