@@ -152,7 +152,7 @@ const healthWithin = 5 * time.Second
 // look looks at everything. Its error is not of what was looked at: the context has ended.
 func (d *doctor) look(ctx context.Context) error {
 	d.rig(ctx)
-	up := true
+	var up bool
 	if d.a.cfg.Target.Engine == "docker" {
 		d.docker(ctx)
 		up = d.check("target", d.a.cfg.Target.URL, reachable(ctx, d.a.cfg.Target.URL))
@@ -272,7 +272,8 @@ func faultNames(kinds []string) string {
 	var out []string
 	for _, k := range kinds {
 		out = append(out, cmp.Or(map[string]string{
-			chaos.Kill: "kill (SIGKILL)", chaos.CrashAll: "crash_all (SIGKILL of every service)",
+			chaos.Kill: "kill (SIGKILL)", chaos.Restart: "restart (SIGTERM)", chaos.Recreate: "recreate (a new container, as after compose down and up)",
+			chaos.CrashAll:    "crash_all (SIGKILL of every service)",
 			discover.PowerCut: "a power cut (which Amnesia does not inject)", discover.NoFault: "no fault at all",
 		}[k], k))
 	}

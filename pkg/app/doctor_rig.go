@@ -134,8 +134,8 @@ func startable(s config.Service) error {
 // viewWithin bounds one look into a view.
 const viewWithin = 30 * time.Second
 
-// views reads every view for a memory that nobody was told, and asks the stores behind them for their settings. A target
-// that is not up yet has no views, but settings that the file tells.
+// views reads every view for a memory that nobody was told, and asks the stores behind them for their settings. Of a
+// target that a run has yet to start nothing can be read.
 func (d *doctor) views(ctx context.Context, up bool) {
 	teller, err := session.NewTeller(session.Personas{Seed: 1, Run: d.a.run, Accounts: d.a.cfg.Sessions.Accounts})
 	if err != nil {
@@ -161,7 +161,7 @@ func (d *doctor) views(ctx context.Context, up bool) {
 		d.a.onClose(opened.Close)
 		asks := v.Kind == "page" || v.Kind == "answer"
 		switch {
-		case !up:
+		case !up && (asks || d.a.cfg.Target.Engine != "docker"):
 			d.skip(name, "the target is not up")
 		case v.Kind == "answer":
 			d.skip(name, "no question is asked: it would be one to a model")
@@ -180,8 +180,12 @@ func (d *doctor) views(ctx context.Context, up bool) {
 			d.stack.Stores[at].Cache = d.stack.Stores[at].Cache && !d.a.cfg.Contracts()[i].Durable
 			continue
 		}
+		s := d.store(ctx, v, kind, opened, !d.a.cfg.Contracts()[i].Durable)
+		if s.Unread != nil && !up && d.engine == nil {
+			continue // it comes with the run
+		}
 		stores[key] = len(d.stack.Stores)
-		d.stack.Stores = append(d.stack.Stores, d.store(ctx, v, kind, opened, !d.a.cfg.Contracts()[i].Durable))
+		d.stack.Stores = append(d.stack.Stores, s)
 	}
 	d.unviewed()
 }

@@ -44,7 +44,7 @@ var patients = []struct {
 	{"postgres", "postgres", []string{"-v", "VOLUME:/var/lib/postgresql/data"}, nil},
 	{"postgres-unsynced", "postgres", []string{"-v", "VOLUME:/var/lib/postgresql", "--stop-timeout", "0", "--", "postgres", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"},
 		[]string{"loses mount-unused: recreate wipe", "loses postgres-fsync: power_cut", "loses postgres-full-page-writes: power_cut",
-			"loses postgres-synchronous-commit: kill crash_all power_cut", "warning flush-cut: restart recreate"}},
+			"loses postgres-synchronous-commit: kill restart recreate crash_all power_cut"}},
 	{"chroma", "chroma", []string{"-v", "VOLUME:/data"}, nil},
 	{"chroma-tmpfs", "chroma", []string{"--tmpfs", "/data"}, []string{"loses tmpfs: kill restart recreate wipe crash_all power_cut"}},
 	{"chroma-mount", "chroma", []string{"-v", "VOLUME:/chroma/chroma", "--restart", "no"}, []string{"loses chroma-path: recreate wipe", "warning no-restart: "}},

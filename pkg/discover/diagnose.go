@@ -60,7 +60,7 @@ func Diagnose(s Stack) []Finding {
 func excuse(s Store, f Finding) Finding {
 	if s.Cache && f.Severity == Loses {
 		f.Severity = Warning
-		f.Loses += "; its views call it a cache (durable: false), so this alone loses no memory"
+		f.Loses += "; it counts as a cache (no view of it is durable), so this alone loses no memory"
 	}
 	return f
 }
@@ -161,15 +161,16 @@ func life(c Container) (out []Finding) {
 			What: "it has no restart policy: after a crash it stays down", Loses: "nothing that is stored; nobody can be told anything until it is started by hand (Amnesia starts what it kills)",
 			Faults: []string{}, Fix: "restart: unless-stopped"})
 	}
+	if KindOf(c) != "" {
+		return out // it writes before it answers, or else its settings say so
+	}
 	flush := Finding{Rule: "flush-cut", Severity: Warning, Service: c.Service, Container: c.Name, Faults: []string{chaos.Restart, chaos.Recreate},
-		Loses: "what it has acknowledged and not written when it is stopped"}
+		Loses: "what it has acknowledged and not written yet when it is stopped, if it answers before it writes"}
 	who, s, ok := flushes(c)
 	seconds, err := strconv.Atoi(s)
 	switch {
-	case c.StopSignal == "SIGKILL" || c.StopSignal == "9":
-		flush.What, flush.Fix = "its stop signal is SIGKILL: it cannot write what it holds when it is stopped", "stop_signal: SIGTERM"
-	case c.Grace == 0:
-		flush.What, flush.Fix = "its stop grace is 0: it is killed at once, and cannot write what it holds when it is stopped", "stop_grace_period: 10s, or as long as it needs"
+	case abrupt(c):
+		flush.What, flush.Fix = "it is killed when it is to stop ("+stops(c)+"), and cannot write what it holds", "stop_signal: SIGTERM, and stop_grace_period: 10s or as long as it needs"
 	case ok && err == nil && time.Duration(seconds)*time.Second > c.Grace:
 		flush.What = fmt.Sprintf("%s takes up to %d s to end what is under way, and is killed after %s", who, seconds, c.Grace)
 		flush.Fix = fmt.Sprintf("stop_grace_period: %ds, or a shorter time for %s", seconds+5, who)
@@ -177,6 +178,19 @@ func life(c Container) (out []Finding) {
 		return out
 	}
 	return append(out, flush)
+}
+
+// abrupt reports whether a container is killed whenever it is to stop: then an orderly end is no better than a kill.
+func abrupt(c Container) bool {
+	return c.Grace == 0 || slices.Contains([]string{"SIGKILL", "KILL", "9"}, c.StopSignal)
+}
+
+// stops says how an abrupt container is stopped.
+func stops(c Container) string {
+	if c.Grace == 0 {
+		return "its stop grace is 0"
+	}
+	return "its stop signal is SIGKILL"
 }
 
 // shared finds a second container that writes the data of a store.

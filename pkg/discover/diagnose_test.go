@@ -191,6 +191,11 @@ func TestDiagnose(t *testing.T) {
 		// A container's life.
 		{"no restart policy", container(postgres, func(c *discover.Container) { c.Restart = "no" }), []string{"warning no-restart of postgres: "}},
 		{"no time to write", container(app, func(c *discover.Container) { c.Grace = 0 }), []string{"warning flush-cut of app: restart recreate"}},
+		{"no time to write, for a PostgreSQL that has written", container(postgres, func(c *discover.Container) { c.Grace = 0 }), nil},
+		{"no time to take a snapshot", func(s *discover.Stack) {
+			set(redis, "appendonly", "no")(s)
+			s.Containers[redis].Grace = 0
+		}, []string{"loses redis-no-aof of redis: kill restart recreate crash_all power_cut"}},
 		{"SIGKILL to stop", container(app, func(c *discover.Container) { c.StopSignal = "SIGKILL" }), []string{"warning flush-cut of app: restart recreate"}},
 		{"gunicorn, which waits for 30 s", container(app, func(c *discover.Container) { c.Command = []string{"/usr/local/bin/gunicorn", "app:app"} }),
 			[]string{"warning flush-cut of app: restart recreate"}},

@@ -18,14 +18,26 @@ func settings(s Store, all []Container) []Finding {
 		if set == nil {
 			set, unread = told(s, all)
 		}
-		if s.Kind == Redis {
-			return append(unread, redis(set)...)
+		of, found := map[Kind]func(map[string]string) []Finding{Redis: redis, Postgres: postgres}[s.Kind], []Finding(nil)
+		for _, f := range of(set) {
+			found = append(found, abruptly(f, s, all))
 		}
-		return append(unread, postgres(set)...)
+		return append(unread, found...)
 	case SQLite:
 		return append(mounted(s, all), sqlite(s)...)
 	}
 	return nil
+}
+
+// abruptly: what an orderly end would keep is lost to it too where there is none.
+func abruptly(f Finding, s Store, all []Container) Finding {
+	for _, c := range all {
+		if c.Service == s.Service && abrupt(c) && slices.Contains(f.Faults, chaos.Kill) && !slices.Contains(f.Faults, chaos.Restart) {
+			f.Faults = slices.Insert(slices.Clone(f.Faults), slices.Index(f.Faults, chaos.Kill)+1, chaos.Restart, chaos.Recreate)
+			f.What += "; and it is killed when it is to stop (" + stops(c) + ")"
+		}
+	}
+	return f
 }
 
 // told gives the settings of a store that does not tell them itself, as far as its container's command line does.
