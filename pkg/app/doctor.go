@@ -253,7 +253,7 @@ func (d *Diagnosis) Write(w io.Writer) error {
 		fmt.Fprintf(&b, "\n%-8s %s: %s\n", severity, f.Service, f.What)
 		fmt.Fprintf(&b, "%-8s loses  %s\n", "", f.Loses)
 		if len(f.Faults) > 0 {
-			fmt.Fprintf(&b, "%-8s under  %s\n", "", faultNames(f.Faults))
+			fmt.Fprintf(&b, "%-8s under  %s\n", "", faultNames(f))
 		}
 		fmt.Fprintf(&b, "%-8s fix    %s\n", "", f.Fix)
 		fmt.Fprintf(&b, "%-8s rule   %s\n", "", strings.TrimSpace(f.Rule+"  "+f.Container))
@@ -268,11 +268,15 @@ func indent(s string, n int) string {
 }
 
 // faultNames says of each fault what it is, where its name does not.
-func faultNames(kinds []string) string {
+func faultNames(f discover.Finding) string {
+	recreate := chaos.Recreate
+	if f.Container != "" {
+		recreate += " (a new container, as after compose down and up)"
+	}
 	var out []string
-	for _, k := range kinds {
+	for _, k := range f.Faults {
 		out = append(out, cmp.Or(map[string]string{
-			chaos.Kill: "kill (SIGKILL)", chaos.Restart: "restart (SIGTERM)", chaos.Recreate: "recreate (a new container, as after compose down and up)",
+			chaos.Kill: "kill (SIGKILL)", chaos.Restart: "restart (SIGTERM)", chaos.Recreate: recreate,
 			chaos.CrashAll:    "crash_all (SIGKILL of every service)",
 			discover.PowerCut: "a power cut (which Amnesia does not inject)", discover.NoFault: "no fault at all",
 		}[k], k))

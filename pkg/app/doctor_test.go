@@ -297,3 +297,25 @@ func TestDoctorOnContainers(t *testing.T) {
 		t.Errorf("a password is shown:\n%s", out.String())
 	}
 }
+
+// TestDiagnosisCodes: a loss weighs more than a failed check, that more than what could not be read; what is ignored, and
+// warnings, weigh nothing.
+func TestDiagnosisCodes(t *testing.T) {
+	loses, unknown := discover.Finding{Severity: discover.Loses}, discover.Finding{Severity: discover.Unknown}
+	ignored, warning := discover.Finding{Severity: discover.Loses, Ignored: true}, discover.Finding{Severity: discover.Warning}
+	failed, ok, skipped := Check{Result: checkFailed}, Check{Result: checkOK}, Check{Result: checkSkipped}
+	for _, c := range []struct {
+		d       Diagnosis
+		outcome string
+		code    int
+	}{
+		{Diagnosis{Checks: []Check{ok, skipped}, Findings: []discover.Finding{warning, ignored}}, outcomeClean, 0},
+		{Diagnosis{Checks: []Check{ok}, Findings: []discover.Finding{unknown, warning}}, outcomeUnknown, 4},
+		{Diagnosis{Checks: []Check{ok, failed}, Findings: []discover.Finding{unknown}}, outcomeFailed, 1},
+		{Diagnosis{Checks: []Check{failed}, Findings: []discover.Finding{unknown, loses}}, outcomeLoses, 3},
+	} {
+		if code := c.d.judge(); code != c.code || c.d.Outcome != c.outcome {
+			t.Errorf("%+v: code %d", c.d, code)
+		}
+	}
+}
