@@ -193,10 +193,14 @@ func (d *doctor) docker(ctx context.Context) {
 		}
 		d.check("service "+h.Service, "healthy", err)
 	}
+	possible := 0
 	for _, f := range d.a.cfg.Faults {
-		if err := refusal(ctx, e, d.a.cfg.Target.Services, f); err != nil {
-			d.check("fault "+strings.TrimSpace(f.Kind+" "+f.Service), "", err)
+		if !d.refused(ctx, e, f) {
+			possible++
 		}
+	}
+	if possible > 0 {
+		d.ok("faults", fmt.Sprintf("%d of %d could be injected now", possible, len(d.a.cfg.Faults)))
 	}
 	d.stack.Containers, err = e.Containers(ctx)
 	if err != nil {
@@ -204,11 +208,11 @@ func (d *doctor) docker(ctx context.Context) {
 	}
 }
 
-// refusal says why a fault of the file would be refused now.
-func refusal(ctx context.Context, e *docker.Engine, services []config.Service, f config.Fault) error {
+// refused notes a fault of the file that would be refused now.
+func (d *doctor) refused(ctx context.Context, e *docker.Engine, f config.Fault) bool {
 	inj := chaos.Injection{Kind: f.Kind, Service: f.Service, Volume: f.Volume, Supervised: f.Supervised}
 	if f.Kind == chaos.CrashAll {
-		for _, s := range services {
+		for _, s := range d.a.cfg.Target.Services {
 			inj.Services = append(inj.Services, s.Name)
 		}
 	}
@@ -216,7 +220,7 @@ func refusal(ctx context.Context, e *docker.Engine, services []config.Service, f
 	if err == nil && f.Kind == chaos.Wipe {
 		err = e.Wipeable(ctx, f.Service, f.Volume)
 	}
-	return err
+	return err != nil && !d.check("fault "+strings.TrimSpace(f.Kind+" "+f.Service), "", err)
 }
 
 // processes looks whether what a run starts itself could be started, and whether one has started it.

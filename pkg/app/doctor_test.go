@@ -47,7 +47,7 @@ var patients = []struct {
 			"loses postgres-synchronous-commit: kill restart recreate crash_all power_cut"}},
 	{"chroma", "chroma", []string{"-v", "VOLUME:/data"}, nil},
 	{"chroma-tmpfs", "chroma", []string{"--tmpfs", "/data"}, []string{"loses tmpfs: kill restart recreate wipe crash_all power_cut"}},
-	{"chroma-mount", "chroma", []string{"-v", "VOLUME:/chroma/chroma", "--restart", "no"}, []string{"loses chroma-path: recreate wipe", "warning no-restart: "}},
+	{"chroma-mount", "chroma", []string{"-v", "VOLUME:/chroma/chroma", "--restart", "no", "--label", "amnesia.target=no"}, []string{"loses chroma-path: recreate wipe", "warning no-restart: "}},
 }
 
 const storePassword = "s3same-of-the-store"
@@ -227,6 +227,7 @@ target:
 views:
 %sfaults:
   - {kind: kill, service: redis}
+  - {kind: restart, service: chroma-mount}
 web: {listen: "127.0.0.1:0"}
 `, url, w.project, services, views)
 	path := filepath.Join(w.t.TempDir(), "amnesia.yaml")
@@ -266,10 +267,17 @@ func TestDoctorOnContainers(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 		t.Fatal(err)
 	}
+	var failed []string
 	for _, check := range d.Checks {
 		if check.Result == checkFailed {
-			t.Errorf("%+v", check)
+			failed = append(failed, check.Name)
+			if !strings.Contains(check.Detail, "it lacks the label amnesia.target=true") || !strings.Contains(check.Fix, "add the label") {
+				t.Errorf("%+v", check)
+			}
 		}
+	}
+	if !slices.Equal(failed, []string{"service chroma-mount", "fault restart chroma-mount"}) {
+		t.Errorf("what failed: %q", failed)
 	}
 	found := map[string][]string{}
 	for _, f := range d.Findings {
@@ -290,7 +298,7 @@ func TestDoctorOnContainers(t *testing.T) {
 			o.Ignore = append(o.Ignore, f.Rule)
 		}
 	}
-	if code, err := Doctor(t.Context(), c, o); err != nil || code != exitNothing || !strings.Contains(out.String(), "ignored  redis-rdb: Redis has no append-only file") {
+	if code, err := Doctor(t.Context(), c, o); err != nil || code != exitError || !strings.Contains(out.String(), "ignored  redis-rdb: Redis has no append-only file") {
 		t.Errorf("exit code %d, %v\n%s", code, err, out.Bytes())
 	}
 	if strings.Contains(out.String(), storePassword) {

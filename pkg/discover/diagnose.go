@@ -110,6 +110,10 @@ func place(s Store, c Container) []Finding {
 		f.Rule, f.Fix = "tmpfs", named+" instead"
 		f.What = fmt.Sprintf("its data, %s, lie in memory (tmpfs at %s), which ends with the container's process", at, m.At)
 		f.Faults = []string{chaos.Kill, chaos.Restart, chaos.Recreate, chaos.Wipe, chaos.CrashAll, PowerCut}
+	case m.Type == Bind && (under(m.Source, "/dev/shm") || under(m.Source, "/run")):
+		f.Rule, f.Fix = "tmpfs", "bind a folder of the host's disk, or "+named
+		f.What = fmt.Sprintf("its data, %s, lie in the host's memory (%s)", at, m.Source)
+		f.Faults = []string{PowerCut}
 	case m.Ephemeral:
 		f.Rule, f.Fix = "ephemeral-volume", "take the label amnesia.ephemeral off the volume, if it is not to be emptied"
 		f.What = fmt.Sprintf("its data, %s, lie in %s, which is labelled to be emptied (amnesia.ephemeral=true)", at, describe(*m))

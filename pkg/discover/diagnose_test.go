@@ -147,6 +147,8 @@ func TestDiagnose(t *testing.T) {
 				discover.Mount{Type: discover.Volume, At: "/var/lib/postgresql", Source: "/x", Anonymous: true})(s)
 		}, []string{"loses mount-unused of postgres: recreate wipe"}},
 		{"a bind mount", mount(postgres, discover.Mount{Type: discover.Bind, At: "/var/lib/postgresql", Source: "/srv/pg"}), nil},
+		{"a bind mount of the host's memory", mount(postgres, discover.Mount{Type: discover.Bind, At: "/var/lib/postgresql", Source: "/dev/shm/pg"}),
+			[]string{"loses tmpfs of postgres: power_cut"}},
 		{"tmpfs", mount(chroma, discover.Mount{Type: discover.Tmpfs, At: "/data"}), []string{"loses tmpfs of chroma: " + gone}},
 		{"a volume that a wipe may empty", container(redis, func(c *discover.Container) { c.Mounts[0].Ephemeral = true }),
 			[]string{"loses ephemeral-volume of redis: wipe"}},
