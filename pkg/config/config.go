@@ -257,7 +257,7 @@ type Evidence struct {
 // Web says where the daemon listens, and to whom.
 type Web struct {
 	Listen string `yaml:"listen,omitempty" default:"127.0.0.1:9464"`
-	// Metrics is a further address, for /metrics and health alone; empty: none.
+	// Metrics is a further address, for /metrics, health and the runbook alone; empty: none.
 	Metrics string `yaml:"metrics,omitempty"`
 	// Token is asked of whoever acts; unset: one is made, in a file beside the ledger.
 	Token      Secret `yaml:"token,omitempty"`
