@@ -65,9 +65,11 @@ func writable(path string, need int64) (detail string, err error) {
 	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
 		return "", fmt.Errorf("%s: %w", dir, err)
 	}
-	if f, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err == nil {
 		err = f.Close()
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%w — fix: chmod it, or name another file", err)
 	}
 	left, err := room(dir)
