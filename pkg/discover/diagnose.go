@@ -58,7 +58,7 @@ func Diagnose(s Stack) []Finding {
 
 // excuse: what is lost of a cache is no memory, as long as it is one.
 func excuse(s Store, f Finding) Finding {
-	if s.Cache && f.Severity == Loses {
+	if s.Cache && f.Severity != Warning {
 		f.Severity = Warning
 		f.Loses += "; it counts as a cache (no view of it is durable), so this alone loses no memory"
 	}
@@ -103,7 +103,7 @@ func place(s Store, c Container) []Finding {
 			f.Fix = fmt.Sprintf("mount %s at %s", describe(*unused), at)
 		}
 		if c.AutoRemove {
-			f.Faults = append([]string{chaos.Kill, chaos.Restart}, f.Faults...)
+			f.Faults = []string{chaos.Kill, chaos.Restart, chaos.Recreate, chaos.Wipe, chaos.CrashAll}
 			f.What += "; and the container is removed when it ends (--rm)"
 		}
 	case m.Type == Tmpfs:
@@ -138,10 +138,10 @@ func describe(m Mount) string {
 // elsewhere is a mount that looks as if it was meant for the data: one that can be written and holds something else.
 func elsewhere(c Container, at string) *Mount {
 	for i, m := range c.Mounts {
-		if m.ReadOnly || m.Anonymous || m.Type == Tmpfs || path.Ext(m.At) != "" || strings.HasPrefix(m.At, "/etc/") || mountOf(c, at) == &c.Mounts[i] {
-			continue
+		furniture := slices.ContainsFunc([]string{"/etc", "/usr", "/run", "/tmp", "/docker-entrypoint-initdb.d"}, func(dir string) bool { return under(m.At, dir) })
+		if !m.ReadOnly && !m.Anonymous && m.Type != Tmpfs && !furniture && path.Ext(m.At) == "" && mountOf(c, at) != &c.Mounts[i] {
+			return &c.Mounts[i]
 		}
-		return &c.Mounts[i]
 	}
 	return nil
 }

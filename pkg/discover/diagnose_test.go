@@ -108,7 +108,7 @@ func TestDiagnose(t *testing.T) {
 			c.Mounts, c.Written = []discover.Mount{{Type: discover.Tmpfs, At: "/data/tmp"}}, []string{"/data", "/data/tmp"}
 		}), []string{"unknown data-in-layer of chroma: recreate wipe"}},
 		{"no volume, and --rm", container(redis, func(c *discover.Container) { c.Mounts, c.AutoRemove, c.Written = nil, true, []string{"/data/dump.rdb"} }),
-			[]string{"loses data-in-layer of redis: kill restart recreate wipe"}},
+			[]string{"loses data-in-layer of redis: kill restart recreate wipe crash_all"}},
 		{"a volume where Chroma 1.x does not write", mount(chroma, discover.Mount{Type: discover.Volume, At: "/chroma/chroma", Name: "chroma-data", Source: "/v"}),
 			[]string{"unknown chroma-path of chroma: recreate wipe"}},
 		{"the same, with data in the layer", func(s *discover.Stack) {
@@ -146,6 +146,10 @@ func TestDiagnose(t *testing.T) {
 			mount(postgres, discover.Mount{Type: discover.Volume, At: "/var/lib/postgresql/data", Name: "pg", Source: "/pg"},
 				discover.Mount{Type: discover.Volume, At: "/var/lib/postgresql", Source: "/x", Anonymous: true})(s)
 		}, []string{"loses mount-unused of postgres: recreate wipe"}},
+		{"no volume but for scripts", func(s *discover.Stack) {
+			mount(postgres, discover.Mount{Type: discover.Bind, At: "/docker-entrypoint-initdb.d", Source: "/srv/init"})(s)
+			s.Containers[postgres].Written = []string{"/var/lib/postgresql/data/PG_VERSION"}
+		}, []string{"loses data-in-layer of postgres: recreate wipe"}},
 		{"a bind mount", mount(postgres, discover.Mount{Type: discover.Bind, At: "/var/lib/postgresql", Source: "/srv/pg"}), nil},
 		{"a bind mount of the host's memory", mount(postgres, discover.Mount{Type: discover.Bind, At: "/var/lib/postgresql", Source: "/dev/shm/pg"}),
 			[]string{"loses tmpfs of postgres: power_cut"}},
@@ -169,6 +173,10 @@ func TestDiagnose(t *testing.T) {
 			set(redis, "appendonly", "no")(s)
 			s.Stores[redis+ofStore].Cache = true
 		}, []string{"warning redis-no-aof of redis: kill crash_all power_cut"}},
+		{"Redis as a cache, of which nothing is known", func(s *discover.Stack) {
+			unread(redis, "redis-server", "/etc/redis.conf")(s)
+			s.Stores[redis+ofStore].Cache = true
+		}, []string{"warning unread of redis: "}},
 		{"appendfsync everysec", set(redis, "appendfsync", "everysec"), []string{"loses redis-appendfsync of redis: power_cut"}},
 		{"appendfsync no", set(redis, "appendfsync", "no"), []string{"loses redis-appendfsync of redis: power_cut"}},
 		{"eviction of any key", set(redis, "maxmemory", "1000000", "maxmemory-policy", "allkeys-lru"), []string{"loses redis-eviction of redis: none"}},
