@@ -745,3 +745,50 @@ func TestALostWriteRenewsNothing(t *testing.T) {
 		}
 	}
 }
+
+// What a closed cycle came to stays the same when its gates and injections are let go of.
+func TestClosedCyclesStayAsTheyWere(t *testing.T) {
+	p := newTape(stack()...)
+	close := func(n int, at float64) {
+		r := p.book.Cycle(n, p.at(at))
+		p.add(fact.Cycle{N: n, Phase: fact.PhaseClosed, Outcome: r.Outcome, At: p.at(at)})
+	}
+	var was []CycleResult
+	for n, c := range []struct{ healthy, fires, proven bool }{{false, false, false}, {true, false, false}, {true, true, false}, {true, true, true}} {
+		n, at := n+1, float64(100*n)
+		p.cycle = n
+		p.phase(n, false, fact.PhaseTraffic, at+1)
+		p.gate(n, at+2, c.healthy)
+		p.tellIn(n, memory.ID(n), at+3)
+		end := 0.
+		if c.proven {
+			end = at + 6
+		}
+		if c.fires {
+			p.fault(int64(n), "kill", "app", at+5, end)
+		}
+		for _, view := range []string{"db", "vec", "redis", "page"} {
+			p.add(p.swept(view, at+20, obs(memory.ID(n), present)))
+		}
+		p.phase(n, false, fact.PhaseSettle, at+30)
+		close(n, at+40)
+		was = append(was, p.book.Cycle(n, p.at(at+41)))
+	}
+	p.phase(5, false, fact.PhaseTraffic, 500)
+	p.tellIn(5, 5, 501)
+	p.add(fact.Retired{Memories: memory.SetOf(1, 2, 3, 4), At: p.at(510)})
+	reasons := map[string]bool{}
+	for n, want := range was {
+		if got := p.book.Cycle(n+1, p.at(520)); got != want {
+			t.Errorf("cycle %d was %+v and is %+v", n+1, want, got)
+		}
+		cy := p.book.cycles[n+1]
+		if cy.before != nil || cy.after != nil || cy.injections != nil {
+			t.Errorf("cycle %d keeps %+v", n+1, cy)
+		}
+		reasons[want.Reason] = true
+	}
+	if len(reasons) != 4 {
+		t.Errorf("the reasons are not four: %v", reasons)
+	}
+}

@@ -170,6 +170,7 @@ func (c *Context) step(f fact.Step) *injection {
 	}
 	if f.Plan != nil {
 		i.plan = *f.Plan
+		i.plan.Undo = nil // the engines' own
 		i.services = f.Plan.Services
 		if len(i.services) == 0 && f.Plan.Service != "" {
 			i.services = []string{f.Plan.Service}

@@ -42,6 +42,8 @@ type cycle struct {
 	firstGap string // memory and reason, of the first
 	unverified int    // at the end
 	down       string // at the end: which service did not come back
+	wrapped    bool   // its gates are gone, and doubt holds what followed from them
+	doubt      string
 }
 
 // at gives a cycle, new if need be.
@@ -83,6 +85,7 @@ func (b *Book) cycle(f fact.Cycle) {
 	cy.control = cy.control || f.Control
 	switch f.Phase {
 	case fact.PhaseTraffic:
+		b.wrapUp(f.N)
 		cy.run = f.Run
 		b.ctx.giveUp(f.N, f.At)
 		b.learn(f)
@@ -103,6 +106,23 @@ func (b *Book) cycle(f fact.Cycle) {
 				b.calibrate(f.N)
 			}
 		}
+	}
+}
+
+// wrapUp lets go of the gates of closed cycles before n: a soak has very many, and nothing of theirs is to come but
+// verdicts. Their injections go when no memory of theirs is left (prune).
+func (b *Book) wrapUp(n int) {
+	for k := n - 1; k > 0; k-- {
+		cy := b.cycles[k]
+		if cy == nil || !cy.closed {
+			continue
+		}
+		if cy.wrapped {
+			return // and so are all before it, but those that never closed
+		}
+		r := CycleResult{Stake: cy.stake, Unverified: cy.unverified}
+		cy.doubt, cy.wrapped = b.doubt(cy, &r), true
+		cy.before, cy.after = nil, nil
 	}
 }
 
@@ -161,7 +181,11 @@ func (b *Book) outcome(cy *cycle, r *CycleResult) (fact.CycleOutcome, string) {
 	if down != "" {
 		return fact.CycleUnrecovered, down
 	}
-	if why := b.doubt(cy, r); why != "" {
+	why := cy.doubt
+	if !cy.wrapped {
+		why = b.doubt(cy, r)
+	}
+	if why != "" {
 		return fact.CycleInconclusive, why
 	}
 	// Whoever ran the cycle may know a reason for doubt that is in no other fact. Losses are judged from facts alone.

@@ -3,6 +3,7 @@ package oracle
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -180,12 +181,19 @@ func (b *Book) retire(f fact.Retired) {
 func (b *Book) prune() {
 	oldest := map[string]*History{}
 	var first memory.Instant
+	cycle := math.MaxInt
 	for _, h := range b.live {
+		cycle = min(cycle, h.Memory.Cycle)
 		if o := oldest[h.Memory.User]; o == nil || h.ord < o.ord {
 			oldest[h.Memory.User] = h
 		}
 		if first.IsZero() || h.Begun.Before(first) {
 			first = h.Begun
+		}
+	}
+	for n, cy := range b.cycles {
+		if cy.wrapped && n < cycle {
+			cy.injections = nil
 		}
 	}
 	for name, u := range b.ctx.users {
