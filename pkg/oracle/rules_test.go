@@ -832,6 +832,11 @@ func TestClauses(t *testing.T) {
 			p.fault(1, "kill", "db", 90, 91)
 			p.read("db", absent, 100, 200)
 		}, want{Kind: memory.Lost, Class: memory.Silent, Fault: "kill", Service: "db", Level: "settled"}},
+		{"4.7 unreadable is tried again, also where no clock tells of the deadline", []memory.Contract{store("db")}, func(p *tape) {
+			p.tell(1, 1)
+			p.add(fact.Gap{Of: "clock", From: p.at(5), To: p.at(6)})
+			p.read("db", unreadable, 20)
+		}, want{Kind: memory.Unverified, Open: true}},
 		{"8 a rule that spans a clock gap yields unverified", []memory.Contract{store("db")}, func(p *tape) {
 			p.tell(1, 1)
 			p.add(fact.Gap{Of: "clock", From: p.at(5), To: p.at(6)})
