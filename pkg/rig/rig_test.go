@@ -55,6 +55,9 @@ func TestMain(m *testing.M) {
 		}
 		return program, err
 	})
+	if names, err = serveNames(); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if err := os.RemoveAll(dir); err != nil {
 		panic(err)

@@ -140,25 +140,41 @@ func TestFloodOfLines(t *testing.T) {
 	}
 }
 
-// names is a name server that knows one name, until it forgets it.
-type names struct {
+// names is what every name is asked of that is in no file of the machine's.
+var names *nameServer
+
+// serveNames starts it, for the life of the process: who resolves is the whole process's, and a dial that a test has left
+// behind may ask at any time.
+func serveNames() (*nameServer, error) {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	n := &nameServer{conn: conn}
+	go n.serve()
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: n.dial}
+	return n, nil
+}
+
+// nameServer knows all names, until it forgets them.
+type nameServer struct {
 	conn net.PacketConn
 	mu   sync.Mutex
 	gone bool
 }
 
-func (n *names) forget(gone bool) {
+func (n *nameServer) forget(gone bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.gone = gone
 }
 
-func (n *names) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (n *nameServer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "udp", n.conn.LocalAddr().String())
 }
 
 // serve answers 127.0.0.1 to every question for an IPv4 address, or that there is no such name (RFC 1035).
-func (n *names) serve() {
+func (n *nameServer) serve() {
 	buf := make([]byte, 1500)
 	for {
 		size, from, err := n.conn.ReadFrom(buf)
@@ -185,24 +201,13 @@ func (n *names) serve() {
 	}
 }
 
-// TestHostNameGone takes the target's host name out of the name server. It runs alone: who resolves is the whole
-// process's.
+// TestHostNameGone takes the target's host name out of the name server.
 func TestHostNameGone(t *testing.T) {
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := &names{conn: conn}
-	go n.serve()
-	t.Cleanup(func() { conn.Close() })
-	was := net.DefaultResolver
-	t.Cleanup(func() { net.DefaultResolver = was })
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: n.dial}
 	r := start(t, setup{Host: "app.rig.test", Faults: true})
 	from := len(r.seen())
-	n.forget(true)
+	names.forget(true)
 	r.fact("a session fails", from, failedSession)
 	r.fact("the page cannot be read", from, unreadable("page"))
-	n.forget(false)
+	names.forget(false)
 	r.conclusive()
 }
