@@ -155,7 +155,8 @@ type LogReader interface {
 	Logs(ctx context.Context) <-chan Line
 }
 
-// Event is something that happened to a service.
+// Event is something that happened to a service. An oom is told before the death by it; it may also be that of a child, and
+// no death follows.
 type Event struct {
 	Service  string
 	Instance fact.Instance

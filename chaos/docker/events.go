@@ -13,12 +13,14 @@ import (
 	"go.uber.org/zap"
 
 	"amnesia/chaos"
+	"amnesia/pkg/fact"
 )
 
 const (
 	buffered  = 1024 // of each consumer
 	leastWait = 100 * time.Millisecond
 	mostWait  = 2 * time.Second // between two tries to reach the engine again
+	oomWait   = 500 * time.Millisecond
 )
 
 // Events follows deaths, starts, out-of-memory kills and health of the services. What happens while the engine cannot be
@@ -29,10 +31,15 @@ func (e *Engine) Events(ctx context.Context) <-chan chaos.Event {
 	ctx, stop := e.following(ctx)
 	since := e.now(ctx)
 	e.look(ctx)
+	raw := make(chan chaos.Event)
+	go func() {
+		defer close(raw)
+		defer stop()
+		e.follow(ctx, since, func() { e.look(ctx) }, func(ev chaos.Event) { raw <- ev })
+	}()
 	go func() {
 		defer close(out)
-		defer stop()
-		e.follow(ctx, since, func() { e.look(ctx) }, func(ev chaos.Event) {
+		reasonFirst(raw, func(ev chaos.Event) {
 			select {
 			case out <- ev:
 			default:
@@ -41,6 +48,45 @@ func (e *Engine) Events(ctx context.Context) <-chan chaos.Event {
 		})
 	}()
 	return out
+}
+
+// reasonFirst passes events on in their order, but for one pair: the engine learns of a kill for want of memory and of the
+// death by two ways, and either may come first. A death by a SIGKILL of nobody here waits oomWait for its reason, and what
+// comes meanwhile waits behind it.
+func reasonFirst(in <-chan chaos.Event, emit func(chaos.Event)) {
+	oom := map[string]fact.Instance{} // the last one of each service
+	var held []chaos.Event
+	var over <-chan time.Time
+	release := func() {
+		for _, ev := range held {
+			emit(ev)
+		}
+		held, over = nil, nil
+	}
+	for {
+		select {
+		case ev, ok := <-in:
+			switch {
+			case !ok:
+				release()
+				return
+			case ev.Kind == "oom":
+				oom[ev.Service] = ev.Instance
+				emit(ev)
+				if len(held) > 0 && held[0].Instance == ev.Instance {
+					release()
+				}
+			case len(held) > 0:
+				held = append(held, ev)
+			case ev.Kind == "die" && !ev.Ours && ev.Exit == 137 && oom[ev.Service] != ev.Instance:
+				held, over = append(held, ev), time.After(oomWait)
+			default:
+				emit(ev)
+			}
+		case <-over:
+			release()
+		}
+	}
 }
 
 // following ends with ctx or with the engine.

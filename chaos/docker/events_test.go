@@ -12,6 +12,7 @@ import (
 
 	"amnesia/chaos"
 	"amnesia/chaos/docker"
+	"amnesia/pkg/fact"
 )
 
 func died(ev chaos.Event) bool { return ev.Kind == "die" }
@@ -157,4 +158,43 @@ func TestLogsOverRestartsAndRecreations(t *testing.T) {
 			return false
 		}
 	})
+}
+
+// TestTheReasonComesFirst: the engine may tell of the death before it tells of the kill for want of memory.
+func TestTheReasonComesFirst(t *testing.T) {
+	one, other := fact.Instance{ID: "1"}, fact.Instance{ID: "2"}
+	ev := func(kind string, who fact.Instance, exit int, ours bool) chaos.Event {
+		return chaos.Event{Service: "app", Kind: kind, Instance: who, Exit: exit, Ours: ours}
+	}
+	oom, died, start := ev("oom", one, 0, false), ev("die", one, 137, false), ev("start", other, 0, false)
+	for _, c := range []struct {
+		name     string
+		in, want []chaos.Event
+	}{
+		{"in order", []chaos.Event{oom, died, start}, []chaos.Event{oom, died, start}},
+		{"out of order", []chaos.Event{died, start, oom}, []chaos.Event{oom, died, start}},
+		{"no reason", []chaos.Event{died, start}, []chaos.Event{died, start}},
+		{"the reason of another life", []chaos.Event{ev("oom", other, 0, false), died}, []chaos.Event{ev("oom", other, 0, false), died}},
+	} {
+		in := make(chan chaos.Event, len(c.in))
+		for _, e := range c.in {
+			in <- e
+		}
+		close(in)
+		var got []chaos.Event
+		docker.ReasonFirst(in, func(e chaos.Event) { got = append(got, e) })
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+
+	in, out := make(chan chaos.Event), make(chan chaos.Event, 8)
+	go docker.ReasonFirst(in, func(e chaos.Event) { out <- e })
+	defer close(in)
+	in <- ev("die", one, 137, true) // ours needs no reason
+	in <- ev("die", one, 3, false)  // nor does an end of its own
+	in <- died
+	for range 3 {
+		take(t, out, "a death without a reason", func(chaos.Event) bool { return true })
+	}
 }

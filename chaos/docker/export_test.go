@@ -1,6 +1,10 @@
 package docker
 
-import "context"
+import (
+	"context"
+
+	"amnesia/chaos"
+)
 
 // KillByHelper takes the way of a daemon that does not see the host's processes.
 func (e *Engine) KillByHelper(ctx context.Context, pid int, id string) error {
@@ -13,3 +17,6 @@ func (e *Engine) HelperImage() string {
 	defer e.helper.mu.Unlock()
 	return e.helper.image
 }
+
+// ReasonFirst is the order in which deaths are told.
+func ReasonFirst(in <-chan chaos.Event, emit func(chaos.Event)) { reasonFirst(in, emit) }

@@ -20,19 +20,25 @@ const (
 	// errorsPerSecond bounds the error lines that are kept beside those with a token of ours, and tokensPerSecond those.
 	errorsPerSecond = 20
 	tokensPerSecond = 200
+	// oomApart is the most that can lie between a kill for want of memory and the death by it.
+	oomApart = 5 * time.Second
 	// linesWaiting is how many lines that are to be kept may wait for the ledger.
 	linesWaiting = 1024
 )
 
 // followEvents turns deaths that were not ours into facts, and brings the service back as its operator would.
 func (l *Loop) followEvents(ctx context.Context, events <-chan chaos.Event) {
-	last := map[string]fact.Instance{} // an engine tells of one death twice: out of memory, and dead
+	oom := map[string]chaos.Event{} // the last of each service; no death by itself: the kernel may have killed a child
+	last := map[string]fact.Instance{}
 	for e := range events {
-		if e.Ours || (e.Kind != "die" && e.Kind != "oom") || last[e.Service] == e.Instance {
+		if e.Kind == "oom" {
+			oom[e.Service] = e
+		}
+		if e.Ours || e.Kind != "die" || last[e.Service] == e.Instance {
 			continue
 		}
 		last[e.Service] = e.Instance
-		d := fact.Death{Service: e.Service, Instance: e.Instance, Cause: cause(e), NotBefore: l.lastGate(), At: l.Clock.Now()}
+		d := fact.Death{Service: e.Service, Instance: e.Instance, Cause: cause(e, oom[e.Service]), NotBefore: l.lastGate(), At: l.Clock.Now()}
 		l.Log.Warn("a service died that we did not hurt", zap.String("service", e.Service), zap.String("cause", d.Cause), zap.Int("exit", e.Exit))
 		if err := l.Ledger.Append(ctx, d); err != nil {
 			l.Log.Error("could not record a foreign death", zap.Error(err))
@@ -53,14 +59,15 @@ func (l *Loop) followEvents(ctx context.Context, events <-chan chaos.Event) {
 	}
 }
 
-func cause(e chaos.Event) string {
+// cause tells why an instance died, given the last time that the kernel killed it, or a part of it, for want of memory.
+func cause(died, oom chaos.Event) string {
 	switch {
-	case e.Kind == "oom":
+	case died.Exit != 137 && died.Exit != -9: // no SIGKILL
+		return "exit"
+	case died.Instance == oom.Instance && died.At.Sub(oom.At).Abs() < oomApart:
 		return "oom"
-	case e.Exit == 137 || e.Exit == -9: // SIGKILL by somebody else
-		return "external"
 	}
-	return "exit"
+	return "external"
 }
 
 // followLogs keeps the lines that carry a token of ours, and errors, both up to a rate. It reads on while the ledger

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"testing"
+	"time"
 
 	"amnesia/chaos"
 	"amnesia/pkg/fact"
@@ -47,17 +48,25 @@ func TestTokenIn(t *testing.T) {
 }
 
 func TestCauseOfADeath(t *testing.T) {
+	now := time.Now()
+	one, other := fact.Instance{ID: "1"}, fact.Instance{ID: "2"}
 	for _, c := range []struct {
-		event chaos.Event
-		want  string
+		name string
+		exit int
+		oom  chaos.Event
+		want string
 	}{
-		{chaos.Event{Kind: "oom", Exit: 137}, "oom"},
-		{chaos.Event{Kind: "die", Exit: 137}, "external"},
-		{chaos.Event{Kind: "die", Exit: -9}, "external"},
-		{chaos.Event{Kind: "die", Exit: 1}, "exit"},
+		{"out of memory", 137, chaos.Event{Instance: one, At: now.Add(-time.Second)}, "oom"},
+		{"told in the other order", 137, chaos.Event{Instance: one, At: now.Add(time.Millisecond)}, "oom"},
+		{"an earlier life ran out of memory", 137, chaos.Event{Instance: other, At: now}, "external"},
+		{"a child ran out of memory long ago", 137, chaos.Event{Instance: one, At: now.Add(-time.Hour)}, "external"},
+		{"a stray kill", 137, chaos.Event{}, "external"},
+		{"a stray kill of a process", -9, chaos.Event{}, "external"},
+		{"its own end", 1, chaos.Event{}, "exit"},
+		{"a child ran out of memory, and it ended by itself", 1, chaos.Event{Instance: one, At: now}, "exit"},
 	} {
-		if got := cause(c.event); got != c.want {
-			t.Errorf("cause(%+v) = %s, want %s", c.event, got, c.want)
+		if got := cause(chaos.Event{Kind: "die", Exit: c.exit, Instance: one, At: now}, c.oom); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 }
