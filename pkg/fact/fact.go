@@ -330,6 +330,8 @@ func At(f Fact) memory.Instant {
 		return f.At
 	case Pause:
 		return f.At
+	case Frozen:
+		return f.At
 	}
 	return memory.Instant{}
 }

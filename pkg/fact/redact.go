@@ -50,6 +50,16 @@ func Redact(f Fact, clean func(string) string) Fact {
 	case Pause:
 		f.Reason = clean(f.Reason)
 		return f
+	case Frozen:
+		f.Logs, f.Services = slices.Clone(f.Logs), slices.Clone(f.Services)
+		for i := range f.Logs {
+			f.Logs[i].Line = clean(f.Logs[i].Line)
+		}
+		for i := range f.Services {
+			f.Services[i].Command = redactTexts(f.Services[i].Command, clean)
+			f.Services[i].Findings = redactTexts(f.Services[i].Findings, clean)
+		}
+		return f
 	}
 	return f
 }
@@ -67,6 +77,14 @@ func redactHealth(list []Health, clean func(string) string) []Health {
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].Detail = clean(list[i].Detail)
+	}
+	return list
+}
+
+func redactTexts(list []string, clean func(string) string) []string {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i] = clean(list[i])
 	}
 	return list
 }

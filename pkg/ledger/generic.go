@@ -23,6 +23,7 @@ const (
 	kindSession       = "session"
 	kindGap           = "gap"
 	kindPause         = "pause"
+	kindFrozen        = "frozen"
 )
 
 // generic is a fact as the table fact holds it.
@@ -68,6 +69,11 @@ func encodeGeneric(f fact.Fact) (generic, error) {
 		g = generic{kind: kindGap, wall: f.To.Wall}
 	case fact.Pause:
 		g = generic{kind: kindPause, wall: f.At.Wall}
+	case fact.Frozen:
+		if err := checkSet(f.Memories); err != nil {
+			return g, err
+		}
+		g = generic{kind: kindFrozen, ref: int64(f.Cycle), wall: f.At.Wall}
 	default:
 		return g, fmt.Errorf("a %T is no fact that the ledger knows (facts are passed by value)", f)
 	}
@@ -107,6 +113,8 @@ func decodeGeneric(kind string, body []byte) (fact.Fact, error) {
 		return decode[fact.Gap](body)
 	case kindPause:
 		return decode[fact.Pause](body)
+	case kindFrozen:
+		return decode[fact.Frozen](body)
 	}
 	return nil, fmt.Errorf("a fact of the unknown kind %q: %w", kind, errDamaged)
 }

@@ -87,6 +87,13 @@ func one() []fact.Fact {
 			Because: "it is gone"}, Cycle: 3, At: at(40)},
 		fact.Retired{Memories: memory.SetOf(1, 2), At: at(41)},
 		fact.Pause{On: true, Reason: "a release", At: at(42)},
+		fact.Frozen{Incident: "silent/kill/redis/redis", Cycle: 3, Injection: 7, Memories: memory.SetOf(5),
+			Services: []fact.ServiceState{{Service: "redis", Instance: health.Instances[0], Name: "stack-redis-1", Image: "redis:8", State: "exited",
+				Exit: 137, RestartPolicy: "always", Command: []string{"redis-server"}, Findings: []string{"no AOF"},
+				Mounts: []fact.Mount{{Kind: "volume", Source: "v", Path: "/data", ReadOnly: true}}}},
+			Logs: []fact.Log{{Service: "redis", Line: "ready", At: at(20)}}, Cut: 3,
+			Events:   []fact.ServiceEvent{{Service: "redis", Kind: "die", Exit: 137, Ours: true, Instance: health.Instances[0], At: time.Unix(7, 0).UTC()}},
+			Pictures: []fact.Picture{{File: "a.png", Kind: "screenshot", When: "after", Memory: 5, User: "ann", At: at(21)}}, At: at(43)},
 	}
 }
 

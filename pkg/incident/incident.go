@@ -1,0 +1,172 @@
+package incident
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// Incident is what was found wanting with one fingerprint: it grows, and is never two.
+type Incident struct {
+	Fingerprint string         `json:"fingerprint"`
+	Class       string         `json:"class"` // silent, reported or unsure, or the defect
+	Fault       string         `json:"fault,omitempty"`
+	Service     string         `json:"service,omitempty"`
+	Views       []string       `json:"views,omitempty"` // that miss it; sorted
+	First       memory.Instant `json:"first"`           // when the first was found
+	Last        memory.Instant `json:"last"`            // when the last was
+	Found       int            `json:"found"`           // memories that were ever in it
+	Cycles      int            `json:"cycles"`          // in which some were found
+	Members     []Member       `json:"members"`         // oldest first; of many, the first and the newest
+	Evidence    []fact.Frozen  `json:"evidence,omitempty"`
+	Known       *Known         `json:"known,omitempty"` // set: muted
+}
+
+// Member is one memory of an incident, as it was judged when it was found.
+type Member struct {
+	Verdict memory.Verdict `json:"verdict"`
+	Cycle   int            `json:"cycle"` // in which it was found
+	At      memory.Instant `json:"at"`
+}
+
+// Known mutes an incident until a date: a person knows of it, and wants to hear of others.
+type Known struct {
+	Fingerprint string    `json:"fingerprint"`
+	Until       time.Time `json:"until"`
+	Reason      string    `json:"reason"`
+}
+
+// mostMembers bounds the members that are kept of one incident, in each of its halves: the first and the newest.
+const mostMembers = 100
+
+// none stands in a fingerprint for what a defect does not have.
+const none = "-"
+
+// Fingerprints gives those of a verdict: one of its loss, if it is one that anybody should hear of, and one of each defect.
+// The form is class/fault/service/views, such as silent/kill/redis/page+redis, and leaked/-/-/page.
+func Fingerprints(v memory.Verdict) []string {
+	var all []string
+	views := slices.Sorted(slices.Values(v.Missing))
+	if v.Kind.Loss() && v.Class != memory.Permitted {
+		all = append(all, fingerprint(string(v.Class), v.Fault, v.Service, views))
+	}
+	for _, d := range v.Defects {
+		all = append(all, fingerprint(string(d), "", "", nil))
+	}
+	return all
+}
+
+func fingerprint(class, fault, service string, views []string) string {
+	parts := []string{class, fault, service, strings.Join(views, "+")}
+	for i, p := range parts {
+		if p == "" {
+			parts[i] = none
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// Log is the incidents of a ledger. It folds facts, and holds of a memory only what is still open: of a ledger of a
+// million it stays small.
+type Log struct {
+	known     []Known
+	incidents map[string]*Incident
+	order     []*Incident // by their first
+	in        map[memory.ID][]string
+	cycle     map[string]int // in which an incident was last found
+}
+
+// NewLog gives an empty log, in which the known ones are muted until their date.
+func NewLog(known []Known) *Log {
+	return &Log{known: known, incidents: map[string]*Incident{}, in: map[memory.ID][]string{}, cycle: map[string]int{}}
+}
+
+// Apply takes in the next fact.
+func (l *Log) Apply(e fact.Entry) {
+	switch f := e.Fact.(type) {
+	case fact.Judged:
+		l.judged(f)
+	case fact.Frozen:
+		if i := l.incidents[f.Incident]; i != nil {
+			i.Evidence = append(i.Evidence, f)
+		}
+	case fact.Retired:
+		for id := range l.in {
+			if f.Memories.Has(id) {
+				delete(l.in, id)
+			}
+		}
+	}
+}
+
+func (l *Log) judged(f fact.Judged) {
+	id := f.Verdict.Memory
+	for _, fp := range Fingerprints(f.Verdict) {
+		if slices.Contains(l.in[id], fp) {
+			continue
+		}
+		l.in[id] = append(l.in[id], fp)
+		i := l.incidents[fp]
+		if i == nil {
+			i = &Incident{Fingerprint: fp, First: f.At}
+			parts := strings.Split(fp, "/")
+			i.Class = parts[0]
+			if f.Verdict.Kind.Loss() && i.Class == string(f.Verdict.Class) {
+				i.Fault, i.Service, i.Views = f.Verdict.Fault, f.Verdict.Service, slices.Sorted(slices.Values(f.Verdict.Missing))
+			}
+			l.incidents[fp] = i
+			l.order = append(l.order, i)
+		}
+		i.Last = f.At
+		i.Found++
+		if n, ok := l.cycle[fp]; !ok || n != f.Cycle {
+			l.cycle[fp] = f.Cycle
+			i.Cycles++
+		}
+		if len(i.Members) == 2*mostMembers {
+			i.Members = slices.Delete(i.Members, mostMembers, mostMembers+1)
+		}
+		i.Members = append(i.Members, Member{Verdict: f.Verdict, Cycle: f.Cycle, At: f.At})
+	}
+}
+
+// All gives the incidents, the one that was found last first, as of an instant: what is known is muted until its date. They
+// are copies, but for their evidence, which nobody changes.
+func (l *Log) All(now memory.Instant) []Incident {
+	all := make([]Incident, 0, len(l.order))
+	for _, i := range l.order {
+		all = append(all, l.copy(i, now))
+	}
+	slices.SortStableFunc(all, func(a, b Incident) int { return cmp.Compare(b.Last.Wall, a.Last.Wall) })
+	return all
+}
+
+// Get gives one incident.
+func (l *Log) Get(fingerprint string, now memory.Instant) (Incident, bool) {
+	i := l.incidents[fingerprint]
+	if i == nil {
+		return Incident{}, false
+	}
+	return l.copy(i, now), true
+}
+
+func (l *Log) copy(i *Incident, now memory.Instant) Incident {
+	c := *i
+	c.Views, c.Members, c.Evidence = slices.Clone(i.Views), slices.Clone(i.Members), slices.Clone(i.Evidence)
+	c.Known = Muted(l.known, i.Fingerprint, now)
+	return c
+}
+
+// Muted gives what mutes a fingerprint at an instant; nil when nothing does.
+func Muted(known []Known, fingerprint string, at memory.Instant) *Known {
+	for _, k := range known {
+		if k.Fingerprint == fingerprint && at.Time().Before(k.Until) {
+			return &k
+		}
+	}
+	return nil
+}

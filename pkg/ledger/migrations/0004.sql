@@ -1,0 +1,2 @@
+-- A fact of the kind "frozen" is known from here on.
+SELECT 1;
