@@ -84,6 +84,7 @@ func (e *Engine) describe(ctx context.Context, service string, c target) (discov
 		}
 	}
 	slices.Sort(d.Ports)
+	d.Published, d.Target = published(c), c.Config.Labels[TargetLabel] == "true"
 	var err error
 	if d.Mounts, err = e.mounts(ctx, c); err != nil {
 		return d, err

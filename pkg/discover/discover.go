@@ -47,14 +47,31 @@ type Container struct {
 	WorkDir string
 	Env     map[string]string // those that KeepsEnv names: others may be secrets
 	Ports   []int             // that it listens on
-	Mounts  []Mount
-	Restart string // its policy: no, always, unless-stopped, on-failure
+	// Published are those of its ports that this host has.
+	Published []Published
+	Target    bool // it is labelled as what may be hurt
+	Mounts    []Mount
+	Restart   string // its policy: no, always, unless-stopped, on-failure
 	// Grace is the time between the stop signal and SIGKILL.
 	Grace      time.Duration
 	StopSignal string
 	AutoRemove bool // it is removed when it ends
 	// Written are the paths of the writable layer that differ from the image; nil where that was not asked, or not told.
 	Written []string
+}
+
+// Published is a TCP port of a container that can be reached from this host.
+type Published struct {
+	Port int    // within the container
+	At   string // host:port, from here
+}
+
+// Project is a Compose project that runs.
+type Project struct {
+	Name     string
+	Dir      string   // of its files
+	Files    []string // that its containers were made by
+	Services []string
 }
 
 // MountType says what is mounted.
