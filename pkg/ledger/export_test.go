@@ -53,3 +53,27 @@ func (l *Ledger) Cached() int {
 	}
 	return n
 }
+
+// Plan says how SQLite goes about a search.
+func (l *Ledger) Plan(ctx context.Context, s Search) (plan []string, err error) {
+	err = l.reading(ctx, func(c *conn) error {
+		query, args, err := s.query(ctx, c)
+		if err != nil {
+			return err
+		}
+		stmt, err := c.prepare("EXPLAIN QUERY PLAN " + query)
+		if err != nil {
+			return err
+		}
+		r, err := stmt.query(ctx, args...)
+		if err != nil {
+			return err
+		}
+		defer r.close()
+		for r.next() {
+			plan = append(plan, r.string(3))
+		}
+		return r.err
+	})
+	return plan, err
+}

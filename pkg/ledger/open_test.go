@@ -225,7 +225,8 @@ func TestOlderFormat(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := ledger.Exec(t.Context(), path, "ALTER TABLE observation DROP COLUMN records; PRAGMA user_version = 1"); err != nil {
+	if err := ledger.Exec(t.Context(), path, `ALTER TABLE observation DROP COLUMN records;
+		DROP INDEX memory_user; DROP INDEX memory_token; DROP INDEX judged_verdict; PRAGMA user_version = 1`); err != nil {
 		t.Fatal(err)
 	}
 	before, err := os.ReadFile(path)
