@@ -171,6 +171,12 @@ type EventSource interface {
 	Events(ctx context.Context) <-chan Event
 }
 
+// Describer tells what is known of the copies of services, those that are down too, for whoever looks for the cause of a
+// loss. It only looks. What it could read comes with an error about the rest.
+type Describer interface {
+	Describe(ctx context.Context, services ...string) ([]fact.ServiceState, error)
+}
+
 // Journal makes steps durable, all or none of them and in their order, before it returns. When it fails, nothing may be
 // injected.
 type Journal interface {

@@ -114,6 +114,7 @@ var (
 	_ chaos.LogReader        = (*Engine)(nil)
 	_ chaos.EventSource      = (*Engine)(nil)
 	_ chaos.Tailer           = (*Engine)(nil)
+	_ chaos.Describer        = (*Engine)(nil)
 )
 
 // New connects to the engine, agrees on an API version, and, unless it is to be read only, removes helpers that an earlier

@@ -70,6 +70,7 @@ var (
 	_ chaos.LogReader   = (*Engine)(nil)
 	_ chaos.EventSource = (*Engine)(nil)
 	_ chaos.Tailer      = (*Engine)(nil)
+	_ chaos.Describer   = (*Engine)(nil)
 )
 
 // New checks the services, every one, and starts the guardian. No service is started yet. The program must call

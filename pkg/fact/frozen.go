@@ -37,10 +37,11 @@ type ServiceState struct {
 
 // Mount is one mount of a service.
 type Mount struct {
-	Kind     string `json:"kind"`             // volume, bind, tmpfs
-	Source   string `json:"source,omitempty"` // name of the volume, or the path
-	Path     string `json:"path"`             // inside
-	ReadOnly bool   `json:"read_only,omitempty"`
+	Kind      string `json:"kind"`                // volume, bind, tmpfs; scratch: a folder that a recreate empties
+	Source    string `json:"source,omitempty"`    // name of the volume, or the path
+	Path      string `json:"path"`                // inside
+	Anonymous bool   `json:"anonymous,omitempty"` // a volume that nobody named: a new container gets a new one
+	ReadOnly  bool   `json:"read_only,omitempty"`
 }
 
 // ServiceEvent is what the engine told of a service.
@@ -57,7 +58,7 @@ type ServiceEvent struct {
 type Picture struct {
 	File   string         `json:"file"`             // its path, below the folder of evidence
 	Kind   string         `json:"kind"`             // screenshot, document, trace
-	When   string         `json:"when"`             // before or after the fault
+	When   string         `json:"when"`             // before or after the fault; before too is a page that was loaded before it and still shown
 	Memory memory.ID      `json:"memory,omitempty"` // one that it is about
 	User   string         `json:"user,omitempty"`
 	At     memory.Instant `json:"at"`

@@ -2,6 +2,8 @@ package browser
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -56,6 +58,78 @@ func (s *surface) Evidence(ctx context.Context, name string) []string {
 		})
 	}
 	return saved
+}
+
+// glanceTimeout bounds one glance: nobody waits long for what may never be asked for.
+const glanceTimeout = time.Second
+
+// Glance gives the document as it stands.
+func (s *surface) Glance(ctx context.Context) (session.Glance, error) {
+	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
+	defer cancel()
+	doc, _ := s.net.document()
+	if doc == nil || doc.failed() || s.spoilt != nil {
+		return session.Glance{}, errors.New("there is no page")
+	}
+	g := session.Glance{URL: doc.url, Loaded: doc.began, At: s.d.cfg.Clock.Now()}
+	var err error
+	g.Document, err = do(ctx, s.e, s.page.Content)
+	return g, err
+}
+
+// SaveTrace saves the trace since the surface was opened or last gave evidence.
+func (s *surface) SaveTrace(ctx context.Context, name string) string {
+	if !s.trace || s.d.cfg.EvidenceDir == "" || !s.e.alive() {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
+	defer cancel()
+	path := filepath.Join(s.d.cfg.EvidenceDir, session.EvidenceName(s.d.cfg.Clock.Now(), name)+".zip")
+	if _, err := do(ctx, s.e, func() (struct{}, error) { return struct{}{}, s.cutTrace(path) }); err != nil {
+		s.d.log.Debug("no trace", zap.String("file", path), zap.String("error", brief(err)))
+		return ""
+	}
+	return path
+}
+
+// Draw makes a screenshot of a document that was glanced at, with what it fetched from its address for its looks, and
+// without running anything of it.
+func (d *Driver) Draw(ctx context.Context, g session.Glance, path string) error {
+	e, err := d.running(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
+	defer cancel()
+	timeout := playwright.Float(float64(evidenceTimeout.Milliseconds()))
+	_, err = do(ctx, e, func() (struct{}, error) {
+		c, err := e.browser.NewContext(playwright.BrowserNewContextOptions{
+			JavaScriptEnabled: playwright.Bool(false), Viewport: &playwright.Size{Width: 1280, Height: 800},
+		})
+		if err != nil {
+			return struct{}{}, err
+		}
+		defer c.Close()
+		page, err := c.NewPage()
+		if err != nil {
+			return struct{}{}, err
+		}
+		// The answer to its own address is the document: so that what it names beside it is found.
+		err = page.Route(g.URL, func(r playwright.Route) {
+			_ = r.Fulfill(playwright.RouteFulfillOptions{Body: g.Document, ContentType: playwright.String("text/html; charset=utf-8")})
+		})
+		if err == nil {
+			_, err = page.Goto(g.URL, playwright.PageGotoOptions{Timeout: timeout})
+		}
+		if err == nil {
+			_, err = page.Screenshot(playwright.PageScreenshotOptions{Path: playwright.String(path), Timeout: timeout})
+		}
+		return struct{}{}, err
+	})
+	if err != nil {
+		return fmt.Errorf("drawing the page %s again: %s", g.URL, brief(err))
+	}
+	return nil
 }
 
 // cutTrace ends the current part of the trace, saving it where a path is given, and begins the next.

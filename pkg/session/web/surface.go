@@ -356,6 +356,25 @@ func (s *surface) request(ctx context.Context, doing string, o *outgoing) (sessi
 	return session.Response{URL: x.url, Status: x.status, Header: x.header, Body: x.body}, nil
 }
 
+// Glance gives the last document, or else the last response to a request step. That it was asked for with the last action
+// is the latest that can be.
+func (s *surface) Glance(context.Context) (session.Glance, error) {
+	g := session.Glance{Loaded: s.acted, At: s.d.cfg.Clock.Now()}
+	switch {
+	case s.page != nil && s.page.status < 400:
+		var b bytes.Buffer
+		if err := html.Render(&b, s.page.tree()); err != nil {
+			return g, err
+		}
+		g.URL, g.Document = s.page.url.String(), b.String()
+	case s.page == nil && s.last != nil && s.lastURL != nil:
+		g.URL, g.Document = s.lastURL.String(), "<pre>"+html.EscapeString(string(s.last))+"</pre>"
+	default:
+		return g, errors.New("there is no page")
+	}
+	return g, nil
+}
+
 // Evidence saves the last document.
 func (s *surface) Evidence(_ context.Context, name string) []string {
 	if s.d.cfg.Evidence == "" || s.page == nil {
