@@ -34,7 +34,7 @@ then looks in every place where a memory should still be, and counts those that 
 	r.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return app.Usage(fmt.Errorf("%w — fix: see '%s --help'", err, c.CommandPath()))
 	})
-	r.AddCommand(demoCmd(), doctorCmd(), runCmd(), whyCmd(), reportCmd(), judgeCmd(), replayCmd(), revertCmd(), runbookCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
+	r.AddCommand(demoCmd(), doctorCmd(), runCmd(), whyCmd(), incidentsCmd(), reportCmd(), judgeCmd(), replayCmd(), revertCmd(), runbookCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
 	r.AddCommand(remoteCmds()...)
 	return r
 }
@@ -279,25 +279,6 @@ func seedFlag(c *cobra.Command, otherwise string) func() *uint64 {
 	}
 }
 
-func whyCmd() *cobra.Command {
-	var ledger string
-	c := &cobra.Command{
-		Use:   "why MEMORY",
-		Short: "Tell the story of one memory, by its id (m42) or its token",
-		Args:  oneArg("memory"),
-	}
-	form := output(c, "the story")
-	c.Flags().StringVarP(&ledger, "ledger", "l", "amnesia.db", "ledger `file`")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		f, err := outputForm(*form)
-		if err != nil {
-			return err
-		}
-		return app.Why(c.Context(), console(), ledger, args[0], f)
-	}
-	return c
-}
-
 func judgeCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "judge LEDGER",
@@ -313,23 +294,6 @@ func judgeCmd() *cobra.Command {
 			return err
 		}
 		return ended(app.Judge(c.Context(), console(), args[0], *share, f))
-	}
-	return c
-}
-
-func reportCmd() *cobra.Command {
-	var picture string
-	c := &cobra.Command{
-		Use:   "report LEDGER",
-		Short: "Print all that a ledger has to say, with the curve of losses by exposure",
-		Long: `Judges a recorded ledger again and prints the summary with every memory that was found wanting, and for each fault that
-lost something how likely a memory is lost to it so long after its acknowledgement, with the 95 % interval. The ledger is
-not changed.`,
-		Args: oneArg("ledger file"),
-	}
-	c.Flags().StringVar(&picture, "picture", "", "`file` for a drawing of the curves (SVG)")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		return app.Report(c.Context(), console(), args[0], picture)
 	}
 	return c
 }

@@ -249,7 +249,7 @@ func (c Console) demoResult(ctx context.Context, s report.Summary) error {
 		return err
 	}
 	fmt.Fprintf(c.Out, "\nThe story of one of them (amnesia why %s --ledger %s):\n\n", id, shown(s.Ledger))
-	if err := story.Write(c.Out); err != nil {
+	if err := story.Write(c.Out, shown(s.Ledger), pictures(s.Ledger, "").find); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(c.Out)

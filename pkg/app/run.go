@@ -10,13 +10,11 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"amnesia/pkg/config"
 	"amnesia/pkg/fact"
-	"amnesia/pkg/incident"
 	"amnesia/pkg/ledger"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/oracle"
@@ -221,36 +219,6 @@ func Judge(ctx context.Context, c Console, path string, minConclusive float64, f
 	return ended(s.ExitCode(minConclusive), c.summary(f, s))
 }
 
-// Report judges a recorded ledger again and prints all there is to say: the summary with every memory that was found
-// wanting, and how likely a memory is lost so long after its acknowledgement; picture is a file for a drawing of that, or
-// empty.
-func Report(ctx context.Context, c Console, path, picture string) error {
-	curves, s, err := judge(ctx, path)
-	if err != nil {
-		return err
-	}
-	if picture != "" {
-		if err := drawCurves(picture, s.Target, curves); err != nil {
-			return err
-		}
-	}
-	if err := s.WriteAll(c.Out); err != nil {
-		return err
-	}
-	return report.WriteCurves(c.Out, curves)
-}
-
-func drawCurves(path, title string, curves []oracle.Curve) error {
-	if len(curves) == 0 {
-		return errors.New("no fault lost a memory that was told in its cycle: there is nothing to draw — fix: leave --picture out")
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("drawing the curves: %w — fix: give a path in a folder that can be written", err)
-	}
-	return errors.Join(report.DrawCurves(f, title, curves), f.Close())
-}
-
 // judge gives what a recorded ledger says, as of its last fact.
 func judge(ctx context.Context, path string) (curves []oracle.Curve, s report.Summary, err error) {
 	l, err := openRecorded(ctx, path)
@@ -277,23 +245,6 @@ func judge(ctx context.Context, path string) (curves []oracle.Curve, s report.Su
 	s = report.Summarize(book, end)
 	s.Target, s.Seed, s.Ledger, s.DurationSeconds = run.Target, run.Seed, path, end.Sub(start).Seconds()
 	return book.Curves(end), s, nil
-}
-
-// Why tells the story of one memory.
-func Why(ctx context.Context, c Console, path, what string, f Form) error {
-	l, err := openRecorded(ctx, path)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	story, err := incident.Tell(ctx, l, what)
-	if err != nil {
-		return err
-	}
-	if f == JSON {
-		return writeJSON(c.Out, story)
-	}
-	return story.Write(c.Out)
 }
 
 // InstallBrowser gets the browser driver and finds or installs Chromium.

@@ -16,11 +16,11 @@ import (
 	"amnesia/pkg/oracle"
 )
 
-// around bounds the log lines of a story that do not name the memory: those from this long before the fault to as long
-// after the service was back.
+// around bounds the log lines and events of a story that do not name the memory: those from this long before the fault to
+// as long after the service was back.
 const around = 2 * time.Second
 
-// most log lines of each service in a story.
+// most log lines and events of each service in a story.
 const most = 12
 
 // Facts streams a ledger's facts in their order.
@@ -31,11 +31,16 @@ type Facts interface {
 // ErrNoMemory says that the ledger knows no such memory.
 var ErrNoMemory = errors.New("no such memory")
 
-// Story is what happened to one memory, in order.
+// Story is what happened to one memory, in order, and what to do about it.
 type Story struct {
-	Memory  memory.Memory  `json:"memory"`
-	Verdict memory.Verdict `json:"verdict"`
-	Events  []Event        `json:"events"`
+	Memory    memory.Memory       `json:"memory"`
+	Verdict   memory.Verdict      `json:"verdict"`
+	Incidents []string            `json:"incidents"`          // their fingerprints
+	Advice    []string            `json:"advice"`             // what was found of the services first, with the fix
+	Cycle     int                 `json:"cycle,omitempty"`    // of the fault, to be played again; 0: it had not one of ours
+	Services  []fact.ServiceState `json:"services,omitempty"` // when the loss was found
+	Pictures  []fact.Picture      `json:"pictures,omitempty"`
+	Events    []Event             `json:"events"`
 }
 
 // Event is one moment of a story.
@@ -48,7 +53,7 @@ type Event struct {
 
 // Tell reads the ledger twice: once to judge, once for the story. what is a memory's id (m42) or its token.
 func Tell(ctx context.Context, facts Facts, what string) (*Story, error) {
-	book := oracle.NewBook()
+	book, spans := oracle.NewBook(), Spans{}
 	var m *memory.Memory
 	var end memory.Instant
 	for e, err := range facts.Facts(ctx, 0) {
@@ -56,6 +61,7 @@ func Tell(ctx context.Context, facts Facts, what string) (*Story, error) {
 			return nil, err
 		}
 		book.Apply(e)
+		spans.Apply(e)
 		if b, ok := e.Fact.(fact.Begun); ok && m == nil && (b.Memory.Token == what || b.Memory.ID.String() == what) {
 			m = &b.Memory
 		}
@@ -68,32 +74,75 @@ func Tell(ctx context.Context, facts Facts, what string) (*Story, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: %s was begun but cannot be judged", ErrNoMemory, m.ID)
 	}
-	t := &teller{m: *m, v: v, views: map[string]*reading{}, faults: map[int64]*fault{}}
+	t := NewTeller(*m, v, spans)
 	for e, err := range facts.Facts(ctx, 0) {
 		if err != nil {
 			return nil, err
 		}
-		t.take(e.Fact)
+		t.Apply(e)
 	}
-	return &Story{Memory: *m, Verdict: v, Events: t.tell(end)}, nil
+	return t.Story(end), nil
 }
 
-// teller gathers what belongs into the story of m.
-type teller struct {
+// Spans are the injections of a ledger as intervals, by their id.
+type Spans map[int64]Span
+
+// Span is one injection: it fired, and the services were back. Zero: they were not.
+type Span struct {
+	Cycle       int
+	Fired, Back memory.Instant
+}
+
+// Apply takes in the next fact.
+func (s Spans) Apply(e fact.Entry) {
+	f, ok := e.Fact.(fact.Step)
+	if !ok {
+		return
+	}
+	span := s[f.Injection]
+	if f.Plan != nil {
+		span.Cycle = f.Plan.Cycle
+	}
+	switch f.Name {
+	case fact.StepFiring:
+		span.Fired = f.At
+	case fact.StepInjected:
+		if !f.Fired.IsZero() {
+			span.Fired = f.Fired
+		}
+	case fact.StepRecovered:
+		span.Back = f.At
+	}
+	s[f.Injection] = span
+}
+
+// Teller gathers the story of one memory from the facts of a ledger that was judged before.
+type Teller struct {
 	m      memory.Memory
 	v      memory.Verdict
+	spans  Spans
+	story  Story
 	events []Event
 	views  map[string]*reading
 	faults map[int64]*fault
-	logs   []fact.Log
+	logs   []line
 	judged memory.Kind // the last verdict that was given
+}
+
+// NewTeller gives the teller for a memory with the verdict v. Of the memory its id is enough; of one that is retired no
+// more may be known.
+func NewTeller(m memory.Memory, v memory.Verdict, spans Spans) *Teller {
+	t := &Teller{m: m, v: v, spans: spans, views: map[string]*reading{}, faults: map[int64]*fault{}}
+	if len(v.Suspects) == 1 {
+		t.story.Cycle = spans[v.Suspects[0]].Cycle
+	}
+	return t
 }
 
 // fault is what the story tells of one injection.
 type fault struct {
 	plan   fact.Injection
 	firing memory.Instant
-	back   memory.Instant
 	told   bool // what came of the firing
 }
 
@@ -105,15 +154,17 @@ type reading struct {
 	told  bool // of the last one too
 }
 
-func (t *teller) add(at memory.Instant, what, who, format string, args ...any) {
+func (t *Teller) add(at memory.Instant, what, who, format string, args ...any) {
 	t.events = append(t.events, Event{At: at, What: what, Who: who, Text: fmt.Sprintf(format, args...)})
 }
 
-func (t *teller) take(f fact.Fact) {
+// Apply takes in the next fact.
+func (t *Teller) Apply(e fact.Entry) {
 	id := t.m.ID
-	switch f := f.(type) {
+	switch f := e.Fact.(type) {
 	case fact.Begun:
 		if f.Memory.ID == id {
+			t.m = f.Memory
 			t.add(f.At, "told", f.Memory.User, "begins to type (%s, %d bytes)", f.Memory.Payload, len(f.Memory.Text))
 		}
 	case fact.Settled:
@@ -144,7 +195,13 @@ func (t *teller) take(f fact.Fact) {
 	case fact.Death:
 		t.add(f.At, "died", f.Service, "%s", join("died, and not by us: "+f.Cause, f.Detail))
 	case fact.Log:
-		t.logs = append(t.logs, f)
+		if f.Memory == id || f.Level == "error" && t.near(f.At) {
+			t.log(f)
+		}
+	case fact.Frozen:
+		if f.Memories.Has(id) {
+			t.frozen(f)
+		}
 	case fact.Judged:
 		if v := f.Verdict; v.Memory == id && v.Kind != t.judged {
 			t.judged = v.Kind
@@ -157,7 +214,7 @@ func (t *teller) take(f fact.Fact) {
 }
 
 // sweep gathers the readings of the memory; of a run of equal ones, the story tells the first and the last.
-func (t *teller) sweep(s fact.Sweep) {
+func (t *Teller) sweep(s fact.Sweep) {
 	if !s.Read.Has(t.m.ID) {
 		return
 	}
@@ -182,14 +239,14 @@ func alike(a, b memory.Observation) bool {
 }
 
 // finish tells of the last of a run of readings.
-func (t *teller) finish(view, note string) {
+func (t *Teller) finish(view, note string) {
 	if r := t.views[view]; r != nil && r.reads > 1 && !r.told {
 		r.told = true
 		t.reading(view, r.last, fmt.Sprintf("read %d times, %s", r.reads, note))
 	}
 }
 
-func (t *teller) reading(view string, o memory.Observation, note string) {
+func (t *Teller) reading(view string, o memory.Observation, note string) {
 	what, text := "seen", "is there"
 	switch o.State {
 	case memory.Altered:
@@ -208,7 +265,7 @@ func (t *teller) reading(view string, o memory.Observation, note string) {
 	t.add(o.Ended, what, view, "%s", join(text, note, o.Detail))
 }
 
-func (t *teller) step(s fact.Step) {
+func (t *Teller) step(s fact.Step) {
 	f := t.faults[s.Injection]
 	if f == nil {
 		f = &fault{}
@@ -236,26 +293,25 @@ func (t *teller) step(s fact.Step) {
 		}
 		f.told = true
 		if f.plan.Cycle > 0 {
-			t.add(f.firing, "fault", hit(f.plan), "%s (injection %d, cycle %d)", text, s.Injection, f.plan.Cycle)
+			t.add(f.firing, "fault", Hit(f.plan), "%s (injection %d, cycle %d)", text, s.Injection, f.plan.Cycle)
 		} else {
-			t.add(f.firing, "fault", hit(f.plan), "%s (injection %d)", text, s.Injection)
+			t.add(f.firing, "fault", Hit(f.plan), "%s (injection %d)", text, s.Injection)
 		}
 	case fact.StepRecovered:
-		f.back = s.At
-		t.add(s.At, "fault", hit(f.plan), "healthy again, %s after the fault", short(s.At.Sub(f.firing)))
+		t.add(s.At, "fault", Hit(f.plan), "healthy again, %s after the fault", short(s.At.Sub(f.firing)))
 	case fact.StepReverted:
 		if !f.told {
-			t.add(f.firing, "fault", hit(f.plan), "%s, in which the daemon died (injection %d, cycle %d)", f.plan.Kind, s.Injection, f.plan.Cycle)
-			t.add(s.At, "fault", hit(f.plan), "undone by whoever came after it")
+			t.add(f.firing, "fault", Hit(f.plan), "%s, in which the daemon died (injection %d, cycle %d)", f.plan.Kind, s.Injection, f.plan.Cycle)
+			t.add(s.At, "fault", Hit(f.plan), "undone by whoever came after it")
 		}
 	case fact.StepFailed, fact.StepRefused:
 		f.told = true
-		t.add(s.At, "fault", hit(f.plan), "%s", join(f.plan.Kind+" "+string(s.Name), s.Detail))
+		t.add(s.At, "fault", Hit(f.plan), "%s", join(f.plan.Kind+" "+string(s.Name), s.Detail))
 	}
 }
 
-// tell puts the events in order, with the log lines that belong and the verdict.
-func (t *teller) tell(end memory.Instant) []Event {
+// Story puts the events in order, with the log lines that belong and the verdict. end is the ledger's last instant.
+func (t *Teller) Story(end memory.Instant) *Story {
 	for view := range t.views {
 		note := "for the last time"
 		if slices.Contains(t.v.Missing, view) {
@@ -263,14 +319,7 @@ func (t *teller) tell(end memory.Instant) []Event {
 		}
 		t.finish(view, note)
 	}
-	kept := map[string]int{}
-	for _, l := range t.logs {
-		if l.Memory == t.m.ID || (l.Level == "error" && t.near(l.At)) {
-			if kept[l.Service]++; kept[l.Service] <= most {
-				t.add(l.At, "log", l.Service, "%s", l.Line)
-			}
-		}
-	}
+	t.tellLogs()
 	slices.SortStableFunc(t.events, func(a, b Event) int {
 		switch {
 		case a.At.Before(b.At):
@@ -283,24 +332,25 @@ func (t *teller) tell(end memory.Instant) []Event {
 	if t.judged != t.v.Kind { // the run ended before it was given, or today's oracle judges otherwise
 		t.add(end, "verdict", string(t.v.Kind), "%s", t.v.Because)
 	}
-	return t.events
+	s := t.story
+	s.Memory, s.Verdict, s.Events, s.Incidents = t.m, t.v, t.events, Fingerprints(t.v)
+	s.Advice = append(findings(s.Services), Advice(t.v)...)
+	return &s
 }
 
-// hit names the services of an injection.
-func hit(inj fact.Injection) string {
+// Hit names the services of an injection.
+func Hit(inj fact.Injection) string {
 	if inj.Service == "" {
 		return strings.Join(inj.Services, "+")
 	}
 	return inj.Service
 }
 
-func (t *teller) near(at memory.Instant) bool {
-	for _, f := range t.faults {
-		if f.firing.IsZero() {
-			continue
-		}
-		back := memory.Later(f.firing, f.back)
-		if slices.Contains(t.v.Suspects, f.plan.ID) && !at.Before(f.firing.Add(-around)) && !at.After(back.Add(around)) {
+// near reports whether something happened around a fault that may be the cause.
+func (t *Teller) near(at memory.Instant) bool {
+	for _, id := range t.v.Suspects {
+		s := t.spans[id]
+		if !s.Fired.IsZero() && !at.Before(s.Fired.Add(-around)) && !at.After(memory.Later(s.Fired, s.Back).Add(around)) {
 			return true
 		}
 	}

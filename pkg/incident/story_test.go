@@ -99,7 +99,7 @@ func TestStory(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b strings.Builder
-		if err := s.Write(&b); err != nil {
+		if err := s.Write(&b, "amnesia.db", func(file string) (string, bool) { return "/evidence/" + file, file == "there.png" }); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, "lost.txt", b.String())
@@ -128,7 +128,7 @@ func TestStoryOfADeadDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := s.Write(&b); err != nil {
+	if err := s.Write(&b, "amnesia.db", func(file string) (string, bool) { return "/evidence/" + file, file == "there.png" }); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "died.txt", b.String())

@@ -1,0 +1,129 @@
+package incident
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"amnesia/pkg/fact"
+	"amnesia/pkg/memory"
+)
+
+// line is one log line that may belong into a story.
+type line struct {
+	fact.Log
+	far time.Duration // from the fault
+}
+
+// log keeps a line. What was frozen may be on record by itself as well.
+func (t *Teller) log(f fact.Log) {
+	if slices.ContainsFunc(t.logs, func(l line) bool { return l.Service == f.Service && l.Line == f.Line && l.At == f.At }) {
+		return
+	}
+	far := time.Duration(0)
+	for _, id := range t.v.Suspects {
+		if s := t.spans[id]; !s.Fired.IsZero() {
+			far = f.At.Sub(s.Fired).Abs()
+		}
+	}
+	t.logs = append(t.logs, line{f, far})
+}
+
+// tellLogs tells the lines that say the most: those that name the memory, then errors, then those next to the fault.
+func (t *Teller) tellLogs() {
+	rank := func(l line) int {
+		switch {
+		case l.Memory == t.m.ID:
+			return 0
+		case l.Level == "error":
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(t.logs, func(a, b line) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.far, b.far))
+	})
+	kept := map[string]int{}
+	for _, l := range t.logs {
+		if kept[l.Service]++; kept[l.Service] <= most {
+			t.add(l.At, "log", l.Service, "%s", l.Line)
+		}
+	}
+}
+
+// frozen takes in what was frozen when the memory was found wanting: of the services the last word.
+func (t *Teller) frozen(f fact.Frozen) {
+	for _, l := range f.Logs {
+		if l.Memory == t.m.ID || t.near(l.At) {
+			t.log(l)
+		}
+	}
+	told := map[string]int{}
+	for _, e := range f.Events {
+		at := memory.Instant{Wall: e.At.UnixNano()}
+		if told[e.Service]++; t.near(at) && told[e.Service] <= most {
+			t.add(at, "engine", e.Service, "%s", eventWords(e))
+		}
+	}
+	t.story.Services = f.Services
+	t.story.Pictures = append(t.story.Pictures, f.Pictures...)
+}
+
+func eventWords(e fact.ServiceEvent) string {
+	s := e.Kind
+	if e.Exit != 0 {
+		s += fmt.Sprintf(", exit code %d", e.Exit)
+	}
+	if e.Ours {
+		s += ", by us"
+	}
+	return s
+}
+
+// findings lists what is wrong with the services, each once.
+func findings(services []fact.ServiceState) (all []string) {
+	for _, s := range services {
+		for _, f := range s.Findings {
+			if f = s.Service + ": " + f; !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// StateWords says in a line what an instance of a service is and does.
+func StateWords(s fact.ServiceState) string {
+	words := []string{s.Name}
+	if s.Image != "" {
+		words = append(words, "image "+s.Image)
+	}
+	if s.State != "" {
+		words = append(words, s.State)
+	}
+	if s.Exit != 0 {
+		words = append(words, fmt.Sprintf("exit code %d", s.Exit))
+	}
+	if n := s.Instance.Restarts; n > 0 {
+		words = append(words, fmt.Sprintf("restarted %d times", n))
+	}
+	if s.RestartPolicy != "" {
+		words = append(words, "restart policy "+s.RestartPolicy)
+	}
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
+}
+
+// MountWords says in a line what is mounted where.
+func MountWords(m fact.Mount) string {
+	words := m.Kind
+	if m.Source != "" {
+		words += " " + m.Source
+	}
+	words += " at " + m.Path
+	if m.ReadOnly {
+		words += ", read only"
+	}
+	return words
+}
