@@ -101,7 +101,7 @@ func TestHostileTextOnTheTerminal(t *testing.T) {
 	for name, do := range map[string]func(c Console) error{
 		"judge":       func(c Console) error { _, err := Judge(t.Context(), c, path, 0, Text); return err },
 		"judge json":  func(c Console) error { _, err := Judge(t.Context(), c, path, 0, JSON); return err },
-		"report":      func(c Console) error { return Report(t.Context(), c, path, picture) },
+		"report":      func(c Console) error { return Report(t.Context(), c, ReportOptions{Ledger: path, Picture: picture}) },
 		"why":         func(c Console) error { return Why(t.Context(), c, path, "m2", Text) },
 		"why json":    func(c Console) error { return Why(t.Context(), c, path, "tok"+memory.ID(1).String(), JSON) },
 		"status":      func(c Console) error { return writeStatus(c.Out, status) },
