@@ -199,14 +199,15 @@ func TestTenants(t *testing.T) {
 	admin, err := api.NewHTTPClient(api.WithBaseURL("http://" + s.Addr))
 	check(t, err)
 	defer admin.Close()
-	tenant, err := admin.CreateTenant(t.Context(), api.NewTenant("acme"))
+	acme := fmt.Sprintf("acme-%d", time.Now().UnixNano()) // the server outlives the test, which may be run again
+	tenant, err := admin.CreateTenant(t.Context(), api.NewTenant(acme))
 	check(t, err)
 	_, err = admin.CreateDatabase(t.Context(), tenant.Database("chat"))
 	check(t, err)
-	st := &store{server: s, Proxy: viewtest.NewProxy(t, s.Addr), app: s.collection(t, api.WithDatabaseAndTenant("chat", "acme"))}
+	st := &store{server: s, Proxy: viewtest.NewProxy(t, s.Addr), app: s.collection(t, api.WithDatabaseAndTenant("chat", acme))}
 	st.Put(t, "ann", ann[0].Text)
 	cfg := st.config()
-	cfg.Tenant, cfg.Database, cfg.Headers = "acme", "chat", map[string]string{"X-Chroma-Token": "hunter2"}
+	cfg.Tenant, cfg.Database, cfg.Headers = acme, "chat", map[string]string{"X-Chroma-Token": "hunter2"}
 	out := find(t, open(t, cfg), ann)
 	if out[0].State != memory.Present || out[1].State != memory.Absent {
 		t.Errorf("%+v", out)
