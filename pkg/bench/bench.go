@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -26,7 +27,6 @@ import (
 	"amnesia/pkg/clock"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/ledger"
-	"amnesia/pkg/ledger/ledgerbench"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/report"
 	"amnesia/pkg/view/viewtest/servers"
@@ -72,7 +72,7 @@ func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error
 	var lines []Line
 	fmt.Fprintf(out, "%s %s/%s, %d cores\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	for _, measure := range []func(context.Context, string, string) ([]Line, error){
-		cycle, inContainers, appending, judging,
+		cycle, idling, inContainers, appending, growing, judging,
 		sweeping("Redis", servers.Redis, inRedis(), sweepUsers),
 		sweeping("PostgreSQL", servers.Postgres, inPostgres(), sweepUsers),
 		sweeping("Chroma", servers.Chroma, inChroma(), sweepUsers),
@@ -145,16 +145,12 @@ var script string
 // soak runs the daemon on a healthy target and gives how long each cycle with a fault took from firing to the last
 // verdict, and the daemon's peak memory in bytes. Its files begin with path.
 func soak(ctx context.Context, amnesia, path, config string, n int, vars map[string]any, env ...string) (took []time.Duration, peak int64, err error) {
-	vars["Ledger"], vars["Script"] = path+".db", strings.TrimRight(script, "\n")
-	var yaml bytes.Buffer
-	if err := template.Must(template.New("").Delims("<<", ">>").Parse(config)).Execute(&yaml, vars); err != nil {
-		return nil, 0, err
-	}
-	if err := os.WriteFile(path+".yaml", yaml.Bytes(), 0o640); err != nil {
+	args, err := configure(path, config, vars)
+	if err != nil {
 		return nil, 0, err
 	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, amnesia, "run", "-c", path+".yaml", "--seed", "1", "--cycles", fmt.Sprint(n), "-o", "json")
+	cmd := exec.CommandContext(ctx, amnesia, append(args, "--cycles", fmt.Sprint(n), "-o", "json")...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = &stdout, &stderr, append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		return nil, 0, fmt.Errorf("starting the daemon: %w", err)
@@ -174,6 +170,52 @@ func soak(ctx context.Context, amnesia, path, config string, n int, vars map[str
 	}
 	took, err = fromFiringToVerdict(ctx, path+".db")
 	return took, peak, err
+}
+
+// configure writes the daemon's configuration to path, with .yaml behind it, and gives the arguments that run it.
+func configure(path, config string, vars map[string]any) (args []string, err error) {
+	vars["Ledger"], vars["Script"] = path+".db", strings.TrimRight(script, "\n")
+	var yaml bytes.Buffer
+	if err := template.Must(template.New("").Delims("<<", ">>").Parse(config)).Execute(&yaml, vars); err != nil {
+		return nil, err
+	}
+	return []string{"run", "-c", path + ".yaml", "--seed", "1"}, os.WriteFile(path+".yaml", yaml.Bytes(), 0o640)
+}
+
+// awaitClosedCycle waits until the daemon has closed a cycle.
+func awaitClosedCycle(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, recoversWithin, fmt.Errorf("the daemon closed no cycle within %s", recoversWithin))
+	defer cancel()
+	for {
+		if closed, err := hasClosedCycle(ctx, path); closed || err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func hasClosedCycle(ctx context.Context, path string) (bool, error) {
+	if _, err := os.Stat(path); err != nil {
+		return false, err
+	}
+	l, err := ledger.OpenReadOnly(ctx, path)
+	if err != nil {
+		return false, nil // it is being made
+	}
+	defer l.Close()
+	for e, err := range l.Facts(ctx, 0) {
+		if err != nil {
+			return false, err
+		}
+		if c, ok := e.Fact.(fact.Cycle); ok && c.Phase == fact.PhaseClosed {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // fromFiringToVerdict reads the ledger of a run.
@@ -236,24 +278,6 @@ func killStartHealthy(ctx context.Context, self, dir, addr string) (took []time.
 		took = append(took, c.Now().Sub(start))
 	}
 	return took, nil
-}
-
-// appending compares the ledger with what SQLite does when one writer inserts the same rows in batches.
-func appending(ctx context.Context, _, dir string) ([]Line, error) {
-	var ours, raw []time.Duration
-	for i := range 3 { // in turns, so that a slow moment meets both
-		took, err := ledgerbench.Append(ctx, filepath.Join(dir, fmt.Sprintf("append%d.db", i)), 64, appends)
-		if err != nil {
-			return nil, err
-		}
-		ours = append(ours, took)
-		if took, err = ledgerbench.Raw(ctx, filepath.Join(dir, fmt.Sprintf("raw%d.db", i)), 64, appends); err != nil {
-			return nil, err
-		}
-		raw = append(raw, took)
-	}
-	perSecond := func(d time.Duration) float64 { return appends / d.Seconds() }
-	return []Line{atLeast("ledger, durable appends, 64 writers", "1/s", perSecond(median(ours)), perSecond(median(raw)), 0.5)}, nil
 }
 
 func median(ds []time.Duration) time.Duration {

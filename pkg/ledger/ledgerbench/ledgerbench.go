@@ -162,6 +162,35 @@ func Fill(ctx context.Context, path string, n int) (err error) {
 	return nil
 }
 
+// Sweep makes a new ledger at path with n memories of eight users in one view, in which so many sweeps found all of them.
+func Sweep(ctx context.Context, path string, n, sweeps int) (err error) {
+	l, err := ledger.Open(ctx, path, ledger.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	var begun []fact.Fact
+	for i := 1; i <= n; i++ {
+		begun = append(begun, Begun(i))
+	}
+	if err := l.Append(ctx, begun...); err != nil {
+		return err
+	}
+	read := memory.Set{{First: 1, Last: memory.ID(n)}}
+	for k := 1; k <= sweeps; k++ {
+		at := instant(n + k*1000)
+		s := fact.Sweep{ID: int64(k), Cycle: k, View: "chroma", Began: at, Ended: at.Add(time.Second), Complete: true, Read: read}
+		for i := 1; i <= n; i++ {
+			s.Observations = append(s.Observations, memory.Observation{Memory: memory.ID(i), View: "chroma", State: memory.Present, Copies: 1,
+				Siblings: n / 8, Began: at, Ended: at.Add(time.Millisecond)})
+		}
+		if err := l.Append(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Read reads every fact of the ledger at path and gives how long that took.
 func Read(ctx context.Context, path string) (facts int, took time.Duration, err error) {
 	l, err := ledger.OpenReadOnly(ctx, path)
