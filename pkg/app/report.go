@@ -61,6 +61,10 @@ func writeFull(w io.Writer, full *report.Full, o ReportOptions) error {
 	switch o.Form {
 	case JSON:
 		return writeJSON(w, full)
+	case HTML:
+		return full.WriteHTML(w, pictures(o.Ledger, o.Evidence).read)
+	case Markdown:
+		return full.WriteMarkdown(w)
 	}
 	return full.WriteText(w)
 }

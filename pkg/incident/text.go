@@ -51,6 +51,19 @@ func (s *Story) Write(w io.Writer, ledger string, find func(file string) (path s
 	return err
 }
 
+// Told is when the memory was told, from which the story counts its times; without that, its first event.
+func (s *Story) Told() memory.Instant {
+	for _, e := range s.Events {
+		if e.What == "told" {
+			return e.At
+		}
+	}
+	if len(s.Events) > 0 {
+		return s.Events[0].At
+	}
+	return memory.Instant{}
+}
+
 // writeServices tells what the services were when the loss was found.
 func (s *Story) writeServices(b *strings.Builder) {
 	if len(s.Services) == 0 {
@@ -89,17 +102,8 @@ func (s *Story) writePictures(b *strings.Builder, find func(string) (string, boo
 
 // writeEvents tells the story, by the time since the memory was told.
 func (s *Story) writeEvents(b *strings.Builder) {
-	start := memory.Instant{}
-	if len(s.Events) > 0 {
-		start = s.Events[0].At
-		for _, e := range s.Events {
-			if e.What == "told" {
-				start = e.At
-				break
-			}
-		}
-		fmt.Fprintf(b, "  %s, then\n", start.Time().UTC().Format(time.RFC3339Nano))
-	}
+	start := s.Told()
+	fmt.Fprintf(b, "  %s, then\n", start.Time().UTC().Format(time.RFC3339Nano))
 	who := 0
 	for _, e := range s.Events {
 		who = max(who, len([]rune(terminal.Line(e.Who))))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
 	"io"
@@ -48,9 +49,12 @@ func bar(p oracle.Point) string {
 	return string(line)
 }
 
+// The size of the picture.
+const curveWide, curveHigh = 8 * vg.Inch, 4.5 * vg.Inch
+
 // DrawCurves draws the curves as an SVG picture: a line for each fault, with its 95 % band.
 func DrawCurves(w io.Writer, title string, curves []oracle.Curve) error {
-	const wide, high, alpha = 8 * vg.Inch, 4.5 * vg.Inch, 60
+	const alpha = 60
 	p := plot.New()
 	p.Title.Text = terminal.Line(title) // XML has no control characters either
 	p.X.Label.Text = "time from the acknowledgement to the fault"
@@ -81,7 +85,7 @@ func DrawCurves(w io.Writer, title string, curves []oracle.Curve) error {
 		p.Add(shade, curve, dots)
 		p.Legend.Add(terminal.Line(fmt.Sprintf("%s of %s", c.Kind, c.Service)), curve, dots)
 	}
-	canvas := vgsvg.New(wide, high)
+	canvas := vgsvg.New(curveWide, curveHigh)
 	p.Draw(draw.New(canvas))
 	_, err := canvas.WriteTo(w)
 	return err
@@ -98,4 +102,32 @@ func durations(low, high float64) (ticks []plot.Tick) {
 		}
 	}
 	return ticks
+}
+
+// DrawCurvesInline draws the curves as a picture to be put into a page (an svg element), in the colours of its text.
+func DrawCurvesInline(w io.Writer, curves []oracle.Curve) error {
+	var b bytes.Buffer
+	if err := DrawCurves(&b, "", curves); err != nil {
+		return err
+	}
+	drawn := b.String()
+	drawn = drawn[strings.Index(drawn, "<svg"):]
+	_, drawn, _ = strings.Cut(drawn, ">") // its own size, and names that a page has no need of
+	var said []string
+	for _, c := range curves {
+		said = append(said, fmt.Sprintf("%s of %s: %s", c.Kind, c.Service, curveWords(c)))
+	}
+	_, err := fmt.Fprintf(w, `<svg viewBox="0 0 %g %g" role="img" aria-labelledby="curve-title curve-desc" fill="currentColor">`+
+		"\n<title id=\"curve-title\">Share of memories lost, by the time from the acknowledgement to the fault</title>\n<desc id=\"curve-desc\">%s</desc>%s",
+		curveWide.Points(), curveHigh.Points(), escaped(strings.Join(said, "; ")), strings.ReplaceAll(drawn, "#000000", "currentColor"))
+	return err
+}
+
+// curveWords says in a line how a curve goes.
+func curveWords(c oracle.Curve) string {
+	var parts []string
+	for _, p := range c.Points() {
+		parts = append(parts, fmt.Sprintf("%.0f %% up to %s", 100*p.P, p.Upto))
+	}
+	return strings.Join(parts, ", ")
 }
