@@ -34,7 +34,7 @@ then looks in every place where a memory should still be, and counts those that 
 	r.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return app.Usage(fmt.Errorf("%w — fix: see '%s --help'", err, c.CommandPath()))
 	})
-	r.AddCommand(demoCmd(), doctorCmd(), runCmd(), whyCmd(), incidentsCmd(), reportCmd(), judgeCmd(), replayCmd(), revertCmd(), runbookCmd(), browserCmd(), versionCmd(), healthCmd(), sampleCmd())
+	r.AddCommand(demoCmd(), initCmd(), doctorCmd(), runCmd(), whyCmd(), incidentsCmd(), reportCmd(), judgeCmd(), replayCmd(), revertCmd(), runbookCmd(), browserCmd(), schemaCmd(), versionCmd(), healthCmd(), sampleCmd())
 	r.AddCommand(remoteCmds()...)
 	return r
 }
@@ -198,6 +198,7 @@ func soakFlags(c *cobra.Command, o *app.SoakOptions, result, seedOtherwise strin
 	share := minConclusive(c)
 	f.StringVar(&o.LogFormat, "log", "console", "`form` of the logs on stderr: console or json")
 	seed := seedFlag(c, seedOtherwise)
+	ciFlags(c, &o.CI)
 	return func() error {
 		var err error
 		if o.Form, err = outputForm(*form); err != nil {
@@ -277,25 +278,6 @@ func seedFlag(c *cobra.Command, otherwise string) func() *uint64 {
 		}
 		return v
 	}
-}
-
-func judgeCmd() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "judge LEDGER",
-		Short: "Judge a recorded ledger again; it is not changed",
-		Long:  "Judges the whole of a recorded ledger again, as of its last fact, and prints the summary. The ledger is not changed." + exitCodes,
-		Args:  oneArg("ledger file"),
-	}
-	form := output(c, "one summary")
-	share := minConclusive(c)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		f, err := outputForm(*form)
-		if err != nil {
-			return err
-		}
-		return ended(app.Judge(c.Context(), console(), args[0], *share, f))
-	}
-	return c
 }
 
 func browserCmd() *cobra.Command {

@@ -134,6 +134,7 @@ func (s *surface) Address() string { return s.page.URL() }
 // another one tomorrow.
 const naming = `
 const stable = word => /^[A-Za-z][A-Za-z_-]{0,39}$/.test(word) && !/^(css|sc|jss|svelte|emotion|chakra|mui|Mui)[-_A-Z]/.test(word) && !/[a-z][A-Z][a-z]?[A-Z]/.test(word);
+const attr = (name, value) => '[' + name + '=' + (/^[A-Za-z][A-Za-z0-9_-]*$/.test(value) ? value : JSON.stringify(value)) + ']';
 const alone = (selector, el) => { const found = document.querySelectorAll(selector); return found.length === 1 && found[0] === el; };
 `
 
@@ -144,12 +145,12 @@ const elementScript = `function (role, name) {` + seeing + naming + `
 	const tag = el.tagName.toLowerCase(), field = el.getAttribute('name') || '', type = el.getAttribute('type') || '';
 	const tries = [];
 	if (stable(el.id)) tries.push('#' + el.id);
-	if (field) tries.push(tag + '[name=' + JSON.stringify(field) + ']');
+	if (field) tries.push(tag + attr('name', field));
 	for (const key of ['data-testid', 'data-test', 'data-cy', 'aria-label', 'placeholder']) {
 		const value = el.getAttribute(key);
-		if (value && value.length < 60) tries.push(tag + '[' + key + '=' + JSON.stringify(value) + ']');
+		if (value && value.length < 60) tries.push(tag + attr(key, value));
 	}
-	if (type) tries.push(tag + '[type=' + JSON.stringify(type) + ']');
+	if (type) tries.push(tag + attr('type', type));
 	if (tag === 'textarea') tries.push(tag);
 	if (el.isContentEditable) tries.push('[contenteditable=true]');
 	const every = [...document.querySelectorAll('*')];
@@ -186,7 +187,7 @@ const placesScript = `arg => {` + seeing + naming + `
 		for (let i = 0; i < classes.length; i++) for (let j = i + 1; j < classes.length; j++) out.push(['.' + classes[i] + '.' + classes[j], 2]);
 		for (const a of el.attributes) {
 			if (/^(data-|aria-label$|role$)/.test(a.name) && a.value.length < 40 && /^[A-Za-z][\w -]*$/.test(a.value) &&
-				els.every(e => e.getAttribute(a.name) === a.value)) out.push(['[' + a.name + '=' + JSON.stringify(a.value) + ']', 2]);
+				els.every(e => e.getAttribute(a.name) === a.value)) out.push([attr(a.name, a.value), 2]);
 		}
 		const tag = el.tagName.toLowerCase();
 		if (els.every(e => e.tagName === el.tagName)) {

@@ -66,7 +66,7 @@ func TestSample(t *testing.T) {
 	found := look(t, "http://"+app.Addr())
 	want := session.Script{
 		Login: []session.Step{
-			{Goto: "/login"}, fill("#username", "{{.User}}"), fill("#password", "{{.Password}}"), {Click: `button[type="submit"]`},
+			{Goto: "/login"}, fill("#username", "{{.User}}"), fill("#password", "{{.Password}}"), {Click: "button[type=submit]"},
 			{Expect: &session.Expect{Selector: "#message"}},
 		},
 		Tell: []session.Step{
