@@ -10,7 +10,7 @@ import (
 )
 
 func whyCmd() *cobra.Command {
-	var ledger string
+	var o app.WhyOptions
 	c := &cobra.Command{
 		Use:   "why MEMORY",
 		Short: "Tell the story of one memory, by its id (m42) or its token",
@@ -21,13 +21,15 @@ screenshots, and the command that plays the fault again.`,
 		Args:    oneArg("memory"),
 	}
 	form := output(c, "the story")
-	c.Flags().StringVarP(&ledger, "ledger", "l", "amnesia.db", "ledger `file`")
+	c.Flags().StringVarP(&o.Ledger, "ledger", "l", "amnesia.db", "ledger `file`")
+	evidenceFlag(c, &o.Evidence)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		f, err := outputForm(*form)
-		if err != nil {
+		var err error
+		if o.Form, err = outputForm(*form); err != nil {
 			return err
 		}
-		return app.Why(c.Context(), console(), ledger, args[0], f)
+		o.Memory = args[0]
+		return app.Why(c.Context(), console(), o)
 	}
 	return c
 }
@@ -72,7 +74,7 @@ nothing. The ledger is not changed.`,
 	f.StringVarP(&form, "output", "o", "text", "`form` of the report: text, html, markdown, or json (default: as the ending of --file says)")
 	f.StringVar(&o.File, "file", "", "`file` for the report (default: stdout)")
 	f.StringVar(&o.Picture, "picture", "", "`file` for a drawing of the curves (SVG)")
-	f.StringVar(&o.Evidence, "evidence", "", "`folder` of the screenshots (default: looked for beside the ledger)")
+	evidenceFlag(c, &o.Evidence)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if ext := filepath.Ext(o.File); ext != "" && !c.Flags().Changed("output") {
 			form = map[string]string{".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}[ext]
@@ -89,6 +91,10 @@ nothing. The ledger is not changed.`,
 		return app.Report(c.Context(), console(), o)
 	}
 	return c
+}
+
+func evidenceFlag(c *cobra.Command, folder *string) {
+	c.Flags().StringVar(folder, "evidence", "", "`folder` of the screenshots (default: looked for beside the ledger)")
 }
 
 // recordedLedger makes a command take a ledger, as an argument or as --ledger.

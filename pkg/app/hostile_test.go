@@ -88,7 +88,7 @@ func hostileLedger(t *testing.T) string {
 // TestHostileTextOnTheTerminal prints everything that is printed of a ledger, and of a daemon.
 func TestHostileTextOnTheTerminal(t *testing.T) {
 	path := hostileLedger(t)
-	_, s, err := judge(t.Context(), path)
+	s, _, err := judge(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,11 +99,20 @@ func TestHostileTextOnTheTerminal(t *testing.T) {
 	status := web.Status{Run: hostile, Version: hostile, Target: hostile, Asked: &web.Ask{Kind: hostile}, Held: []web.Held{{Reason: "paused", Why: hostile}},
 		Cycle: &web.Cycle{Phase: hostile}, Summary: s}
 	for name, do := range map[string]func(c Console) error{
-		"judge":       func(c Console) error { _, err := Judge(t.Context(), c, path, 0, Text); return err },
-		"judge json":  func(c Console) error { _, err := Judge(t.Context(), c, path, 0, JSON); return err },
+		"judge": func(c Console) error { _, err := Judge(t.Context(), c, JudgeOptions{Ledger: path}); return err },
+		"judge json": func(c Console) error {
+			_, err := Judge(t.Context(), c, JudgeOptions{Ledger: path, Form: JSON})
+			return err
+		},
 		"report":      func(c Console) error { return Report(t.Context(), c, ReportOptions{Ledger: path, Picture: picture}) },
-		"why":         func(c Console) error { return Why(t.Context(), c, path, "m2", Text) },
-		"why json":    func(c Console) error { return Why(t.Context(), c, path, "tok"+memory.ID(1).String(), JSON) },
+		"report md":   func(c Console) error { return Report(t.Context(), c, ReportOptions{Ledger: path, Form: Markdown}) },
+		"report html": func(c Console) error { return Report(t.Context(), c, ReportOptions{Ledger: path, Form: HTML}) },
+		"report json": func(c Console) error { return Report(t.Context(), c, ReportOptions{Ledger: path, Form: JSON}) },
+		"incidents":   func(c Console) error { return Incidents(t.Context(), c, path, Text) },
+		"why":         func(c Console) error { return Why(t.Context(), c, WhyOptions{Ledger: path, Memory: "m2"}) },
+		"why json": func(c Console) error {
+			return Why(t.Context(), c, WhyOptions{Ledger: path, Memory: "tok" + memory.ID(1).String(), Form: JSON})
+		},
 		"status":      func(c Console) error { return writeStatus(c.Out, status) },
 		"status json": func(c Console) error { return writeJSON(c.Out, status) },
 		"logs": func(c Console) error {
@@ -116,7 +125,7 @@ func TestHostileTextOnTheTerminal(t *testing.T) {
 		},
 		"errors": func(c Console) error { _, err := io.WriteString(c.Err, Explain(errors.New(hostile))); return err },
 		"no memory": func(c Console) error {
-			_, err := io.WriteString(c.Err, Explain(Why(t.Context(), c, path, hostile, Text)))
+			_, err := io.WriteString(c.Err, Explain(Why(t.Context(), c, WhyOptions{Ledger: path, Memory: hostile})))
 			return err
 		},
 	} {
@@ -133,7 +142,7 @@ func TestHostileTextOnTheTerminal(t *testing.T) {
 	}
 	// The JSON of a story says the same to a program as was recorded.
 	var b bytes.Buffer
-	if err := Why(t.Context(), NewConsole(&b, &b, false), path, "m2", JSON); err != nil {
+	if err := Why(t.Context(), NewConsole(&b, &b, false), WhyOptions{Ledger: path, Memory: "m2", Form: JSON}); err != nil {
 		t.Fatal(err)
 	}
 	var story struct{ Memory memory.Memory }

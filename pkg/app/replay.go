@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"amnesia/chaos"
+	"amnesia/pkg/clock"
 	"amnesia/pkg/config"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
@@ -33,9 +34,13 @@ func Replay(ctx context.Context, c Console, o ReplayOptions) (int, error) {
 	if err := o.check(); err != nil {
 		return ended(0, Usage(err))
 	}
+	known, err := o.CI.known()
+	if err != nil {
+		return ended(0, Usage(err))
+	}
 	cfg, err := o.load()
 	if err != nil {
-		return ended(0, err)
+		return ended(0, errors.Join(err, o.CI.failed("amnesia", err)))
 	}
 	rec, err := recorded(ctx, o.From, o.Cycle)
 	if err != nil {
@@ -61,10 +66,12 @@ func Replay(ctx context.Context, c Console, o ReplayOptions) (int, error) {
 		if s.Cycles.All() == 0 {
 			err = errors.Join(err, removeLedger(cfg.Ledger.Path)) // it is new, and says nothing
 		}
-		return ended(0, err)
+		return ended(0, errors.Join(err, o.CI.failed(cfg.Target.URL, err)))
 	}
+	s.Mute(known, clock.System().Now())
 	r, rerr := replayed(context.WithoutCancel(ctx), s, o)
-	if err = errors.Join(err, rerr); rerr == nil {
+	werr := o.CI.write(ctx, s, known, o.MinConclusive, err)
+	if err = errors.Join(err, rerr, werr); rerr == nil {
 		r.Plan = planned(rec.plan)
 		err = errors.Join(err, c.replay(o.Form, r))
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"amnesia/pkg/config"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/incident"
 	"amnesia/pkg/ledger"
@@ -129,21 +130,29 @@ func Incidents(ctx context.Context, c Console, path string, f Form) (err error) 
 	return incident.WriteTable(c.Out, all)
 }
 
+// WhyOptions are the flags of `amnesia why`.
+type WhyOptions struct {
+	Ledger   string
+	Memory   string // its id or its token
+	Form     Form
+	Evidence string // the folder of the pictures; empty: it is looked for beside the ledger
+}
+
 // Why tells the story of one memory.
-func Why(ctx context.Context, c Console, path, what string, f Form) (err error) {
-	l, err := openRecorded(ctx, path)
+func Why(ctx context.Context, c Console, o WhyOptions) (err error) {
+	l, err := openRecorded(ctx, o.Ledger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	story, err := incident.Tell(ctx, l, what)
+	story, err := incident.Tell(ctx, l, o.Memory)
 	if err != nil {
 		return err
 	}
-	if f == JSON {
+	if o.Form == JSON {
 		return writeJSON(c.Out, story)
 	}
-	return story.Write(c.Out, path, pictures(path, "").find)
+	return story.Write(c.Out, o.Ledger, pictures(o.Ledger, o.Evidence).find)
 }
 
 // gallery finds files of evidence. A ledger may have been moved, with its evidence or without.
@@ -214,4 +223,10 @@ func absolute(path string) string {
 		return abs
 	}
 	return path
+}
+
+// Schema prints the JSON Schema of the configuration.
+func Schema(c Console) error {
+	_, err := c.Out.Write(append(bytes.TrimRight(config.Schema(), "\n"), '\n'))
+	return err
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"amnesia/pkg/clock"
 	"amnesia/pkg/config"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/ledger"
@@ -32,6 +33,7 @@ type SoakOptions struct {
 	MinConclusive float64
 	LogFormat     string
 	Form          Form
+	CI            CIOptions
 	BrowserDir    string
 	Version       string
 	Getenv        func(string) string
@@ -55,9 +57,13 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 	if err := o.check(); err != nil {
 		return ended(0, Usage(err))
 	}
+	known, err := o.CI.known()
+	if err != nil {
+		return ended(0, Usage(err))
+	}
 	cfg, err := o.load()
 	if err != nil {
-		return ended(0, err)
+		return ended(0, errors.Join(err, o.CI.failed("amnesia", err)))
 	}
 	seed := drawSeed()
 	if cfg.Seed != nil {
@@ -80,10 +86,11 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 		opts: Options{Version: o.Version, Seed: seed, Cycles: o.Cycles, For: o.For, BrowserDir: o.BrowserDir, Log: log, Tap: tap}}
 	s, err := d.run(ctx, cfg)
 	if foundNothing(s, err) {
-		return ended(0, err)
+		return ended(0, errors.Join(err, o.CI.failed(cfg.Target.URL, err)))
 	}
+	s.Mute(known, clock.System().Now())
 	// What ended the run early takes nothing from what it had found until then.
-	return ended(s.ExitCode(o.MinConclusive), errors.Join(err, c.summary(o.Form, s)))
+	return ended(s.ExitCode(o.MinConclusive), errors.Join(err, c.summary(o.Form, s), o.CI.write(ctx, s, known, o.MinConclusive, err)))
 }
 
 // foundNothing reports whether a run ended before it had anything to say.
@@ -207,31 +214,44 @@ func noLedger(path string) error {
 	return fmt.Errorf("there is no ledger %s — fix: give the file that ledger.path of the run's amnesia.yaml names", path)
 }
 
-// Judge judges a recorded ledger again. Its now is the last recorded fact.
-func Judge(ctx context.Context, c Console, path string, minConclusive float64, f Form) (int, error) {
-	if err := checkShare(minConclusive); err != nil {
-		return ended(0, Usage(err))
-	}
-	_, s, err := judge(ctx, path)
-	if err != nil {
-		return ended(0, err)
-	}
-	return ended(s.ExitCode(minConclusive), c.summary(f, s))
+// JudgeOptions are the flags of `amnesia judge`.
+type JudgeOptions struct {
+	Ledger        string
+	MinConclusive float64
+	Form          Form
+	CI            CIOptions
 }
 
-// judge gives what a recorded ledger says, as of its last fact.
-func judge(ctx context.Context, path string) (curves []oracle.Curve, s report.Summary, err error) {
+// Judge judges a recorded ledger again. Its now is the last recorded fact.
+func Judge(ctx context.Context, c Console, o JudgeOptions) (int, error) {
+	if err := checkShare(o.MinConclusive); err != nil {
+		return ended(0, Usage(err))
+	}
+	known, err := o.CI.known()
+	if err != nil {
+		return ended(0, Usage(err))
+	}
+	s, end, err := judge(ctx, o.Ledger)
+	if err != nil {
+		return ended(0, errors.Join(err, o.CI.failed(o.Ledger, err)))
+	}
+	s.Mute(known, end)
+	return ended(s.ExitCode(o.MinConclusive), errors.Join(c.summary(o.Form, s), o.CI.write(ctx, s, known, o.MinConclusive, nil)))
+}
+
+// judge gives what a recorded ledger says, as of its last fact, which is its end.
+func judge(ctx context.Context, path string) (s report.Summary, end memory.Instant, err error) {
 	l, err := openRecorded(ctx, path)
 	if err != nil {
-		return nil, s, err
+		return s, end, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	book := oracle.NewBook()
 	var run fact.Run
-	var start, end memory.Instant
+	var start memory.Instant
 	for e, err := range l.Evidence(ctx) {
 		if err != nil {
-			return nil, s, err
+			return s, end, err
 		}
 		book.Apply(e)
 		if r, ok := e.Fact.(fact.Run); ok {
@@ -244,7 +264,7 @@ func judge(ctx context.Context, path string) (curves []oracle.Curve, s report.Su
 	}
 	s = report.Summarize(book, end)
 	s.Target, s.Seed, s.Ledger, s.DurationSeconds = run.Target, run.Seed, path, end.Sub(start).Seconds()
-	return book.Curves(end), s, nil
+	return s, end, nil
 }
 
 // InstallBrowser gets the browser driver and finds or installs Chromium.

@@ -144,3 +144,18 @@ func was(n int) string {
 	}
 	return "were"
 }
+
+// Class gives the class, or the defect, of a fingerprint.
+func Class(fingerprint string) string {
+	class, _, _ := strings.Cut(fingerprint, "/")
+	return class
+}
+
+// Cause gives the fault and the service of a fingerprint; empty where it has none.
+func Cause(fingerprint string) (fault, service string) {
+	parts := strings.Split(fingerprint, "/")
+	if len(parts) < 3 {
+		return "", ""
+	}
+	return strings.TrimSuffix(parts[1], none), strings.TrimSuffix(parts[2], none)
+}

@@ -94,6 +94,7 @@ const (
 // Fold gathers what a report tells from the facts of a ledger, in one reading. Then, with the memories that it names, a
 // second reading gives the stories.
 type Fold struct {
+	known  []incident.Known
 	book   *oracle.Book
 	log    *incident.Log
 	spans  incident.Spans
@@ -106,7 +107,7 @@ type Fold struct {
 
 // NewFold gives an empty fold, in which the known incidents are muted until their date.
 func NewFold(known []incident.Known) *Fold {
-	return &Fold{book: oracle.NewBook(), log: incident.NewLog(known), spans: incident.Spans{}, cycles: map[int]*CycleRow{}, plans: map[int64]fact.Injection{}}
+	return &Fold{known: known, book: oracle.NewBook(), log: incident.NewLog(known), spans: incident.Spans{}, cycles: map[int]*CycleRow{}, plans: map[int64]fact.Injection{}}
 }
 
 // Apply takes in the next fact.
@@ -162,7 +163,8 @@ func (f *Fold) Full(ledger string) *Full {
 	full := &Full{Summary: Summarize(f.book, f.end), Began: f.start.Time().UTC(), Ended: f.end.Time().UTC(), Cycles: []CycleRow{}, Memories: []MemoryRow{}, Curves: []FaultCurve{}}
 	s := &full.Summary
 	s.Target, s.Seed, s.Ledger, s.DurationSeconds = f.run.Target, f.run.Seed, ledger, f.end.Sub(f.start).Seconds()
-	full.losses(f.book)
+	s.Mute(f.known, f.end)
+	full.losses()
 	full.curves = f.book.Curves(f.end)
 	for _, c := range full.curves {
 		out := FaultCurve{Kind: c.Kind, Service: c.Service}
@@ -202,12 +204,9 @@ func (f *Fold) Incidents() []incident.Incident {
 }
 
 // losses counts by fault, service and view: as the summary counts, so that the two agree.
-func (full *Full) losses(b *oracle.Book) {
+func (full *Full) losses() {
 	views := map[[2]string]map[string]int{}
-	for _, v := range full.Summary.Found {
-		if h, ok := b.History(v.Memory); ok && h.Loss != nil && !v.Kind.Loss() {
-			v = *h.Loss // it came back
-		}
+	for _, v := range append(slices.Clone(full.Summary.Found), full.Summary.Returned...) {
 		if !Counts(v) {
 			continue
 		}

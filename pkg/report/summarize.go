@@ -15,7 +15,7 @@ func Summarize(b *oracle.Book, now memory.Instant) Summary {
 		Outcome:  t.Outcome,
 		Writes:   Writes{t.Writes[memory.Acknowledged], t.Writes[memory.Rejected], t.Writes[memory.Unknown]},
 		Verdicts: map[memory.Kind]int{}, Defects: map[memory.Defect]int{}, Losses: map[memory.Class]int{},
-		Faults: []Fault{}, Windows: []Window{}, Told: map[memory.ID]string{},
+		Faults: []Fault{}, Windows: []Window{}, Known: []Known{}, Told: map[memory.ID]string{},
 	}
 	for key, n := range t.Cycles {
 		if key.Control {
@@ -60,6 +60,11 @@ func Summarize(b *oracle.Book, now memory.Instant) Summary {
 		s.Windows = append(s.Windows, out)
 	}
 	for id, v := range b.All(now) {
+		if h, ok := b.History(id); ok && h.Loss != nil && !v.Kind.Loss() {
+			back := *h.Loss
+			back.Defects = nil // they are v's
+			s.Returned = append(s.Returned, back)
+		}
 		if !v.Kind.Loss() && len(v.Defects) == 0 {
 			continue
 		}

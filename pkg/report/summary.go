@@ -1,5 +1,6 @@
 // Package report says what a run found: the summary that programs read, and the table and sentences that people read.
-// It looks at the oracle's book and at nothing else, so that a run, a demo and a re-judged ledger are reported alike.
+// It looks at recorded facts and at what the oracle makes of them, so that a run, a demo and a re-judged ledger are reported
+// alike, and does no I/O of its own.
 package report
 
 import (
@@ -23,9 +24,12 @@ type Summary struct {
 	Windows         []Window              `json:"windows"`
 	DurationSeconds float64               `json:"duration_seconds"`
 	Ledger          string                `json:"ledger"`
+	Known           []Known               `json:"known"` // what of the losses and defects fails no run
 
 	// Found holds the verdicts with a loss or a defect, by memory, for the words to a person.
 	Found []memory.Verdict `json:"-"`
+	// Returned holds the losses of memories that are there again, which are counted like any other.
+	Returned []memory.Verdict `json:"-"`
 	// Told holds the texts of those memories.
 	Told map[memory.ID]string `json:"-"`
 }
@@ -103,15 +107,12 @@ func (s Summary) Injections() int {
 	return n
 }
 
-// ExitCode gives the exit code of the command line (interface.md): 3 for a silent or reported loss, a defect, or a
-// target that did not recover, 4 when too few cycles were conclusive, else 0.
+// ExitCode gives the exit code of the command line (interface.md): 3 for a silent or reported loss or a defect that
+// nobody knows of, or a target that did not recover, 4 when too few cycles were conclusive, else 0.
 func (s Summary) ExitCode(minConclusive float64) int {
-	defects := 0
-	for _, n := range s.Defects {
-		defects += n
-	}
+	losses, defects := s.failing()
 	switch {
-	case s.Losses[memory.Silent]+s.Losses[memory.Reported] > 0, defects > 0, s.Cycles.Unrecovered > 0:
+	case losses > 0, defects > 0, s.Cycles.Unrecovered > 0:
 		return 3
 	case s.Conclusive() < minConclusive:
 		return 4

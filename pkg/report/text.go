@@ -53,6 +53,11 @@ func (s Summary) write(w io.Writer, most int) error {
 		fmt.Fprintf(t, "  \tof %d told in controls %d were lost without any fault: faults are not the whole cause\n", c.Acknowledged, c.Lost)
 	}
 	fmt.Fprintf(t, "  defects\t%s\n", counts(defects))
+	var known []string
+	for _, k := range s.Known {
+		known = append(known, fmt.Sprintf("%d in %s, %s", k.Found, terminal.Line(k.Fingerprint), terminal.Line(knownWords(k.Until, k.Reason))))
+	}
+	rows(t, "known", known)
 	if s.Exposure.P50 != nil {
 		fmt.Fprintf(t, "  exposure\tp50 %s, max %s from the acknowledgement to the fault\n", ms(*s.Exposure.P50), ms(*s.Exposure.Max))
 	}
