@@ -72,7 +72,7 @@ func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error
 	var lines []Line
 	fmt.Fprintf(out, "%s %s/%s, %d cores\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	for _, measure := range []func(context.Context, string, string) ([]Line, error){
-		cycle, idling, inContainers, appending, growing, judging,
+		verifying, cycle, idling, inContainers, appending, growing, judging,
 		sweeping("Redis", servers.Redis, inRedis(), sweepUsers),
 		sweeping("PostgreSQL", servers.Postgres, inPostgres(), sweepUsers),
 		sweeping("Chroma", servers.Chroma, inChroma(), sweepUsers),
@@ -249,35 +249,44 @@ func fromFiringToVerdict(ctx context.Context, path string) ([]time.Duration, err
 	return took, nil
 }
 
-// killStartHealthy does by hand what a cycle's fault does.
-func killStartHealthy(ctx context.Context, self, dir, addr string) (took []time.Duration, err error) {
+// withSample runs the sample application without a daemon, and what is to be done with it.
+func withSample(ctx context.Context, self, dir, addr string, do func(*process.Engine, *chaos.Prober) error) (err error) {
 	c := clock.System()
 	e, err := process.New(process.Config{Clock: c, Services: []process.Service{{
 		Name: "app", Command: []string{self, "sample"}, Dir: dir, Health: "http://" + addr + "/healthz",
 		Env: []string{"CHATAPP_ADDR=" + addr, "CHATAPP_DATA=" + filepath.Join(dir, "data"), "CHATAPP_SCRATCH=" + filepath.Join(dir, "scratch")},
 	}}})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	p := chaos.NewProber(c, 0)
 	if err := e.StartAll(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := p.Await(ctx, e, nil); err != nil {
-		return nil, err
+		return err
 	}
-	for range restart {
-		start := c.Now()
-		if err := errors.Join(e.Kill(ctx, "app"), e.Start(ctx, "app")); err != nil {
-			return nil, err
+	return do(e, p)
+}
+
+// killStartHealthy does by hand what a cycle's fault does.
+func killStartHealthy(ctx context.Context, self, dir, addr string) (took []time.Duration, err error) {
+	c := clock.System()
+	err = withSample(ctx, self, dir, addr, func(e *process.Engine, p *chaos.Prober) error {
+		for range restart {
+			start := c.Now()
+			if err := errors.Join(e.Kill(ctx, "app"), e.Start(ctx, "app")); err != nil {
+				return err
+			}
+			if _, err := p.Await(ctx, e, nil); err != nil {
+				return err
+			}
+			took = append(took, c.Now().Sub(start))
 		}
-		if _, err := p.Await(ctx, e, nil); err != nil {
-			return nil, err
-		}
-		took = append(took, c.Now().Sub(start))
-	}
-	return took, nil
+		return nil
+	})
+	return took, err
 }
 
 func median(ds []time.Duration) time.Duration {
