@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,6 +52,16 @@ func refuse(inj Injection, reason Reason, format string, args ...any) *Refusal {
 		service = "all services"
 	}
 	return &Refusal{Kind: inj.Kind, Service: service, Reason: reason, Why: fmt.Sprintf(format, args...)}
+}
+
+// ReasonOf finds the reason in the text of a Refusal, which is all that the fact of it holds; empty when there is none.
+func ReasonOf(detail string) Reason {
+	for _, r := range Reasons() {
+		if strings.Contains(detail, " refused ("+string(r)+"): ") {
+			return r
+		}
+	}
+	return ""
 }
 
 // Limits keep the blast radius small. The zero value is a dry run without limits.

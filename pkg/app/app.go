@@ -20,6 +20,7 @@ import (
 	"amnesia/pkg/config"
 	"amnesia/pkg/evidence"
 	"amnesia/pkg/fact"
+	"amnesia/pkg/incident"
 	"amnesia/pkg/ledger"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/metrics"
@@ -63,7 +64,9 @@ type App struct {
 	loop    *soak.Loop
 	guard   *chaos.Guard
 	desk    *desk
+	board   *board
 	keeper  *evidence.Keeper
+	freezer *incident.Freezer
 	books   *patient // the ledger, for all that goes on while cycles run
 	guarded *guarded // nil: the guardian is the engine's own
 	// browser is the one that users are played in; nil: they are played without one.
@@ -89,8 +92,10 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	}()
 
 	a.desk = &desk{a: a, began: a.clock.Now()}
+	a.board = newBoard(a)
 	a.keeper = evidence.New(cfg.Evidence.Dir, evidence.Limits{Size: int64(cfg.Evidence.MaxSize), Age: cfg.Evidence.MaxAge,
 		Findings: cfg.Evidence.MaxAgeFindings}, a.clock, a.log)
+	a.freezer = a.newFreezer()
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m, err := metrics.New(reg, a.metricsSetup())
@@ -142,6 +147,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	if err := a.openPlayersAndViews(driver, accounts); err != nil {
 		return nil, err
 	}
+	a.freezing(engine, driver)
 	if err := a.resume(ctx, accounts); err != nil {
 		return nil, err
 	}
@@ -195,7 +201,9 @@ func (a *App) openLedger(ctx context.Context, m *metrics.Metrics) error {
 		Tap: func(entries []fact.Entry) {
 			a.Docket.Tap(entries)
 			a.desk.tap(entries)
+			a.board.tap(entries)
 			a.keeper.Tap(entries)
+			a.freezer.Tap(entries)
 			m.Tap(entries)
 			if a.opts.Tap != nil {
 				a.opts.Tap(entries)
@@ -215,7 +223,9 @@ func (a *App) openLedger(ctx context.Context, m *metrics.Metrics) error {
 		}
 		a.Docket.Tap([]fact.Entry{e})
 		a.desk.tap([]fact.Entry{e})
+		a.board.tap([]fact.Entry{e})
 		a.keeper.Tap([]fact.Entry{e})
+		a.freezer.Tap([]fact.Entry{e})
 		a.past.Apply(e.Fact)
 		a.limited.Apply(e.Fact)
 	}

@@ -53,21 +53,29 @@ func (d *desk) tap(entries []fact.Entry) {
 // Status says what the daemon is doing.
 func (d *desk) Status(context.Context) (web.Status, error) {
 	a := d.a
-	st := web.Status{Version: Version(a.opts.Version), Run: a.run, Target: a.cfg.Target.URL, Armed: a.cfg.Armed, Next: a.guard.Next()}
+	var l web.Live
+	d.live(&l)
+	st := web.Status{Version: Version(a.opts.Version), Run: a.run, Target: a.cfg.Target.URL, Armed: l.Armed, Held: l.Held, Next: l.Next, Cycle: l.Cycle, Asked: l.Asked}
 	now := a.clock.Now()
 	a.Docket.Read(func(b *oracle.Book) { st.Summary = report.Summarize(b, now) })
 	st.Summary.Target, st.Summary.Seed, st.Summary.Ledger = a.cfg.Target.URL, a.opts.Seed, a.cfg.Ledger.Path
 	st.Summary.DurationSeconds = now.Sub(d.began).Seconds()
+	return st, nil
+}
+
+// live fills in where the daemon is.
+func (d *desk) live(l *web.Live) {
+	a := d.a
+	l.Armed, l.Next = a.cfg.Armed, a.guard.Next()
 	for _, r := range a.paused() {
-		st.Held = append(st.Held, web.Held{Reason: r, Why: d.why(r)})
+		l.Held = append(l.Held, web.Held{Reason: r, Why: d.why(r)})
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	st.Asked = d.asked
+	l.Asked = d.asked
 	if c := d.cycle; c.Run == a.run {
-		st.Cycle = &web.Cycle{N: c.N, Control: c.Control, Phase: c.Phase, Since: c.At.Time().UTC()}
+		l.Cycle = &web.Cycle{N: c.N, Control: c.Control, Phase: c.Phase, Since: c.At.Time().UTC()}
 	}
-	return st, nil
 }
 
 // why says in words why faults are held back.
@@ -115,6 +123,7 @@ func (d *desk) Resume(ctx context.Context) error {
 func (d *desk) Inject(ctx context.Context, ask web.Ask) error {
 	inj, err := d.take(ask)
 	if err == nil {
+		d.a.board.changed()
 		return nil
 	}
 	inj.ID = d.a.Ledger.NextInjection()
@@ -211,7 +220,7 @@ func (a *App) listen(ctx context.Context, g prometheus.Gatherer) error {
 	}
 	shown := web.Config{Gatherer: g, Logger: a.log, Ready: a.ready, Runbook: runbook.Runbook}
 	all := shown
-	all.Daemon, all.Token, all.File = a.desk, token, a.cfg.Web.ConfigFile
+	all.Daemon, all.Books, all.Token, all.File = a.desk, a.board, token, a.cfg.Web.ConfigFile
 	var serves []func(context.Context) error
 	open := func(cfg web.Config, address string) (string, error) {
 		srv := web.New(cfg)

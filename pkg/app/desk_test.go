@@ -28,7 +28,7 @@ func newDesk(t *testing.T) (*desk, func() []fact.Fact) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	a.Ledger, a.books, a.desk = l, newPatient(l, a.clock, a.log), &desk{a: a}
+	a.Ledger, a.books, a.desk, a.board = l, newPatient(l, a.clock, a.log), &desk{a: a}, newBoard(a)
 	a.guard = chaos.NewGuard(chaos.Limits{Armed: true, HaltAfter: 1}, &untouched{}, a.clock, chaos.GuardState{})
 	return a.desk, func() (facts []fact.Fact) {
 		for e, err := range l.Facts(t.Context(), 0) {

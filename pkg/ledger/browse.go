@@ -32,7 +32,7 @@ type Row struct {
 	Outcome memory.Outcome // empty: still under way
 	Verdict memory.Kind    // the last one on record; empty: none yet
 	Class   memory.Class
-	Defects []string
+	Defects []memory.Defect
 	Missing []string
 	Fault   string
 	Service string
@@ -60,12 +60,16 @@ func (l *Ledger) Memories(ctx context.Context, s Search) (all []Row, err error) 
 		}
 		defer r.close()
 		for r.next() && rd.err == nil {
-			all = append(all, Row{
+			row := Row{
 				ID: memory.ID(r.int(0)), Cycle: int(r.int(1)), User: rd.name(r, 2), Token: r.string(3), Text: r.string(4),
 				Payload: memory.Payload(rd.name(r, 5)), Begun: r.int(6), Outcome: memory.Outcome(rd.name(r, 7)),
-				Verdict: memory.Kind(rd.name(r, 8)), Class: memory.Class(rd.name(r, 9)), Defects: rd.list(r, 10),
+				Verdict: memory.Kind(rd.name(r, 8)), Class: memory.Class(rd.name(r, 9)),
 				Missing: rd.list(r, 11), Fault: rd.name(r, 12), Service: rd.name(r, 13),
-			})
+			}
+			for _, d := range rd.list(r, 10) {
+				row.Defects = append(row.Defects, memory.Defect(d))
+			}
+			all = append(all, row)
 		}
 		if rd.err != nil {
 			return rd.err

@@ -252,7 +252,7 @@ func (m *Metrics) stepped(f fact.Step) {
 		}
 	case fact.StepRefused:
 		ended(chaos.Refused)
-		if r := reasonOf(f.Detail); r != "" {
+		if r := chaos.ReasonOf(f.Detail); r != "" {
 			m.refusals.WithLabelValues(string(r)).Inc()
 		}
 	case fact.StepClosed:
@@ -272,16 +272,6 @@ func (m *Metrics) stepped(f fact.Step) {
 			m.faultsActive.WithLabelValues(kind, service).Dec()
 		}
 	}
-}
-
-// reasonOf finds the reason in the text of a chaos.Refusal, which is all that the fact of it holds.
-func reasonOf(detail string) chaos.Reason {
-	for _, r := range chaos.Reasons() {
-		if strings.Contains(detail, " refused ("+string(r)+"): ") {
-			return r
-		}
-	}
-	return ""
 }
 
 func (m *Metrics) swept(f fact.Sweep) {

@@ -348,7 +348,7 @@ func TestServicesThatEndedWithTheirDaemon(t *testing.T) {
 // TestEveryReasonIsFound reads each reason back out of the words of a refusal, which are all that the ledger has.
 func TestEveryReasonIsFound(t *testing.T) {
 	for _, r := range chaos.Reasons() {
-		if got := reasonOf((&chaos.Refusal{Kind: chaos.Wipe, Service: "redis", Reason: r, Why: "refused (paused)"}).Error()); got != r {
+		if got := chaos.ReasonOf((&chaos.Refusal{Kind: chaos.Wipe, Service: "redis", Reason: r, Why: "refused (paused)"}).Error()); got != r {
 			t.Errorf("%s is read as %q", r, got)
 		}
 	}

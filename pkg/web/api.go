@@ -96,7 +96,7 @@ type route struct {
 }
 
 func (s *Server) routes() []route {
-	return []route{
+	all := []route{
 		{"GET", "/api/v1/openapi.yaml", false, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/yaml")
 			_, _ = w.Write(openAPI)
@@ -106,6 +106,10 @@ func (s *Server) routes() []route {
 		{"POST", "/api/v1/resume", true, s.resume},
 		{"POST", "/api/v1/inject", true, s.inject},
 	}
+	if s.cfg.Books != nil {
+		all = append(all, s.reading()...)
+	}
+	return all
 }
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request, code int) {
@@ -178,13 +182,20 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) bool {
 func (s *Server) known(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		if (rt.acts || !s.openToRead) && !s.isToken(r.Header.Get(TokenHeader)) {
+		if rt.acts && !s.isToken(r.Header.Get(TokenHeader)) || !s.mayRead(r) {
 			s.fail(w, http.StatusUnauthorized, errors.New("this needs the daemon's token — fix: send it in the header "+TokenHeader+
 				"; it is the configuration's, or in the file beside the ledger that ends with .token"))
 			return
 		}
 		rt.serve(w, r)
 	})
+}
+
+// mayRead reports whether reading is open, or the token is given: in its header, or as the password of basic auth, for which
+// a browser asks a person.
+func (s *Server) mayRead(r *http.Request) bool {
+	_, password, _ := r.BasicAuth()
+	return s.openToRead || s.isToken(r.Header.Get(TokenHeader)) || s.isToken(password)
 }
 
 // isToken compares in constant time, whatever the length.

@@ -1,9 +1,18 @@
-// Package web is the daemon's HTTP: /metrics, /healthz, /readyz, /runbook, a page that says what is here, and under /api/v1
-// what shows and moves the running daemon. It shows what it is given and decides nothing but who may ask.
+// Package web is the daemon's HTTP: for people the pages, for programs /api/v1, for Prometheus /metrics, and health and the
+// runbook for whoever comes. It shows what it is given and decides nothing but who may ask.
 //
-// Figures, health and the runbook may be read by anyone who can reach them, as Prometheus expects; they hold no text of the target and
-// nothing that acts. The API is there on loopback only, unless there is TLS. What acts needs the token
-// everywhere; reading the API needs it off loopback, where exporter-toolkit's basic auth does not ask already.
+// The pages are HTML that is made here, and need no script; a small one of our own keeps the first page up to date by the
+// API's server-sent events. Everything that they need is in the binary, and the browser is told to take nothing else
+// (Content-Security-Policy). They show and never act.
+//
+// Figures, health and the runbook may be read by anyone who can reach them, as Prometheus expects; they hold no text of the
+// target and nothing that acts. The API and the pages are there on loopback only, unless there is TLS. What acts needs the
+// token everywhere, in a header that no page of another site can send; reading needs it off loopback, where
+// exporter-toolkit's basic auth does not ask already, and takes it as the password of basic auth too, so that a browser
+// can be used. A name that a name server decides about is answered under TLS only.
+//
+// What the target said is hostile: it is escaped wherever it is shown, files of evidence are sent so that nothing in them
+// runs, and no character that changes how a terminal or a line of text reads gets through.
 package web
 
 import (
@@ -12,6 +21,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,6 +45,7 @@ type Config struct {
 	Runbook func(alert string) (text string, ok bool)
 	// Daemon is what the API shows and moves; nil: there is none, and any address may be listened on in plain.
 	Daemon Daemon
+	Books  Books  // what the pages and the rest of the API read; only with a Daemon. nil: there are none
 	Token  string // asked of whoever acts; empty: nobody may
 	File   string // exporter-toolkit's web configuration, with TLS and basic auth; empty: none
 }
@@ -55,6 +67,14 @@ type Server struct {
 	log           *zap.Logger
 	headerTimeout time.Duration
 	openToRead    bool // no token is asked of who only reads; set by Listen
+
+	followers    atomic.Int64  // of the events
+	ending       chan struct{} // closed when they are to leave
+	end          sync.Once
+	readTimeout  time.Duration
+	writeTimeout time.Duration
+	eventTimeout time.Duration
+	heartbeat    time.Duration
 }
 
 // New makes a server; nothing listens yet.
@@ -64,7 +84,8 @@ func New(cfg Config) *Server {
 		log = zap.NewNop()
 	}
 	errorLog := zap.NewStdLog(log)
-	s := &Server{cfg: cfg, log: log, headerTimeout: headerTimeout}
+	s := &Server{cfg: cfg, log: log, headerTimeout: headerTimeout, readTimeout: readTimeout, writeTimeout: writeTimeout,
+		eventTimeout: eventTimeout, heartbeat: heartbeat, ending: make(chan struct{})}
 	mux := http.NewServeMux()
 	// GET patterns answer HEAD too, and anything else with 405.
 	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Gatherer, promhttp.HandlerOpts{
@@ -74,7 +95,12 @@ func New(cfg Config) *Server {
 	}))
 	mux.Handle("GET /healthz", probe(cfg.Healthy))
 	mux.Handle("GET /readyz", probe(cfg.Ready))
-	mux.HandleFunc("GET /{$}", index)
+	mux.Handle("GET /static/{name}", static())
+	if cfg.Books == nil {
+		mux.HandleFunc("GET /{$}", index)
+	} else {
+		s.pages(mux)
+	}
 	if cfg.Runbook != nil {
 		mux.HandleFunc("GET /runbook", s.runbook)
 		mux.HandleFunc("GET /runbook/{alert}", s.runbook)
@@ -95,10 +121,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 // no error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
-		Handler: s, ReadHeaderTimeout: s.headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		Handler: s, ReadHeaderTimeout: s.headerTimeout, ReadTimeout: s.readTimeout, WriteTimeout: s.writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: zap.NewStdLog(s.log),
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
+	srv.RegisterOnShutdown(func() { s.end.Do(func() { close(s.ending) }) })
 	ended := make(chan error, 1)
 	go func() { ended <- s.serve(srv, l) }()
 	select {
@@ -146,17 +173,21 @@ func (s *Server) runbook(w http.ResponseWriter, r *http.Request) {
 // oneLine keeps a reason from looking like more than one, and fit for whoever asks in a terminal.
 func oneLine(s string) string { return terminal.Line(strings.Join(strings.Fields(s), " ")) }
 
-// guard sets what every answer carries: nothing here is ever run, framed or guessed at by a browser.
+// policy lets a browser take what is ours and nothing else, run nothing that stands in a page, and send a form nowhere else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// guard sets what every answer carries: nothing of another's is ever run, framed or guessed at by a browser.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		next.ServeHTTP(w, r)
 	})
 }
 
+// index is the first page where there are no others.
 func index(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	fmt.Fprint(w, `<!doctype html>
@@ -164,7 +195,8 @@ func index(w http.ResponseWriter, _ *http.Request) {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Amnesia</title>
-<style>body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;padding:0 1rem}</style>
+<link rel="stylesheet" href="/static/style.css">
+<main>
 <h1>Amnesia</h1>
 <p>This daemon finds out whether an application forgets what its users told it.</p>
 <ul>
@@ -172,9 +204,8 @@ func index(w http.ResponseWriter, _ *http.Request) {
 <li><a href="/healthz">/healthz</a>: whether the daemon itself is well
 <li><a href="/readyz">/readyz</a>: whether it is doing its work
 <li><a href="/runbook">/runbook</a>: what to do about each alert
-<li><a href="/api/v1/status">/api/v1/status</a>: what it is doing and what it has found, described by
-<a href="/api/v1/openapi.yaml">/api/v1/openapi.yaml</a>
 </ul>
+</main>
 </html>
 `)
 }
