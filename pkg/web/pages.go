@@ -349,16 +349,21 @@ var words = template.FuncMap{
 		}
 		return strconv.Itoa(n) + " " + several
 	},
-	"total": func(counts any) (n int) {
-		switch m := counts.(type) {
-		case map[memory.Defect]int:
-			for _, k := range m {
-				n += k
-			}
-		case map[memory.Class]int:
-			n = m[memory.Silent] + m[memory.Reported]
+	"lost":         func(c Counts) int { return c.Losses[memory.Silent] + c.Losses[memory.Reported] },
+	"reported":     func(c Counts) int { return c.Losses[memory.Reported] },
+	"inconclusive": func(c Counts) int { return c.Outcomes[fact.CycleInconclusive] },
+	"unrecovered":  func(c Counts) int { return c.Outcomes[fact.CycleUnrecovered] },
+	"defects": func(c Counts) (n int) {
+		for _, k := range c.Defects {
+			n += k
 		}
 		return n
+	},
+	"cut": func(s string) string {
+		if r := []rune(s); len(r) > 17 {
+			return string(r[:16]) + "…"
+		}
+		return s
 	},
 	"draw":   drawBars,
 	"curve":  drawCurve,

@@ -143,6 +143,9 @@ func draw(s *incident.Story) *timeline {
 	t.label()
 	for i, key := range order {
 		l := lanes[key]
+		if l.Kind != "user" { // a service and a view of it may have one name
+			l.Name = l.Kind + " " + l.Name
+		}
 		l.Y = t.Foot + laneHigh*i + laneHigh/2
 		t.Lanes = append(t.Lanes, *l)
 	}
@@ -215,19 +218,17 @@ func since(at, acknowledged memory.Instant) string {
 	return "+" + short(d)
 }
 
-// short writes a duration with about three figures.
+// short rounds a duration to what a person reads.
 func short(d time.Duration) string {
 	switch {
-	case d < time.Millisecond:
-		return fmt.Sprintf("%.2g ms", float64(d)/float64(time.Millisecond))
+	case d < 10*time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
 	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+		return d.Round(time.Millisecond).String()
 	case d < time.Minute:
-		return fmt.Sprintf("%.3g s", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+		return d.Round(10 * time.Millisecond).String()
 	}
-	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	return d.Round(time.Second).String()
 }
 
 // bars are the last cycles as a picture: of each how much was acknowledged, and how much of that was found lost.
