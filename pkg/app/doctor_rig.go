@@ -152,7 +152,7 @@ func (d *doctor) views(ctx context.Context, up bool) {
 	if up {
 		reader = d.reader(ctx, user)
 	}
-	stores := map[string]int{} // by service and kind, into the stack's
+	looks := map[int]view.View{}
 	for i, v := range d.a.cfg.Views {
 		name := "view " + v.Name
 		opened, err := d.a.openView(v, reader, accounts)
@@ -172,22 +172,12 @@ func (d *doctor) views(ctx context.Context, up bool) {
 		default:
 			d.check(name, "can be read", read(ctx, opened, probe))
 		}
-		kind, ok := map[string]discover.Kind{"redis": discover.Redis, "postgres": discover.Postgres, "chroma": discover.Chroma,
-			"chroma_query": discover.Chroma, "sqlite": discover.SQLite}[v.Kind]
-		if !ok {
-			continue
+		looks[i] = opened
+	}
+	for _, st := range d.a.stores(ctx, looks) {
+		if st.Unread == nil || up || d.engine != nil { // else it comes with the run
+			d.stack.Stores = append(d.stack.Stores, st)
 		}
-		key := v.Service + " " + string(kind) + " " + v.SQLite.Path
-		if at, ok := stores[key]; ok {
-			d.stack.Stores[at].Cache = d.stack.Stores[at].Cache && !d.a.cfg.Contracts()[i].Durable
-			continue
-		}
-		s := d.store(ctx, v, kind, opened, !d.a.cfg.Contracts()[i].Durable)
-		if s.Unread != nil && !up && d.engine == nil {
-			continue // it comes with the run
-		}
-		stores[key] = len(d.stack.Stores)
-		d.stack.Stores = append(d.stack.Stores, s)
 	}
 	d.unviewed()
 }
@@ -246,32 +236,6 @@ func read(ctx context.Context, v view.View, probe memory.Memory) error {
 		err = errors.New(seen[0].Detail)
 	}
 	return err
-}
-
-// store asks the store behind a view for its settings.
-func (d *doctor) store(ctx context.Context, v config.View, kind discover.Kind, opened view.View, cache bool) discover.Store {
-	s := discover.Store{Service: v.Service, Kind: kind, Cache: cache}
-	if kind == discover.SQLite {
-		s.Path = v.SQLite.Path
-		s.Holders = discover.Holders(s.Path)
-		for _, svc := range d.a.cfg.Target.Services {
-			for _, dir := range svc.Scratch {
-				if within, err := filepath.Rel(filepath.Join(svc.Dir, dir), s.Path); err == nil && filepath.IsLocal(within) && svc.Name == v.Service {
-					s.Scratch = dir
-				}
-			}
-		}
-		return s
-	}
-	if settler, ok := opened.(discover.Settler); ok {
-		ctx, cancel := context.WithTimeout(ctx, viewWithin)
-		defer cancel()
-		s.Settings, s.Unread = settler.Settings(ctx, discover.Wants(kind)...)
-		if s.Unread != nil {
-			s.Unread = redactError(s.Unread, d.a.cfg.Redact)
-		}
-	}
-	return s
 }
 
 // unviewed adds the stores that no view looks into, by what their containers are. As with views, a Redis is a cache

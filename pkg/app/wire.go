@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"amnesia/pkg/config"
+	"amnesia/pkg/memory"
 	"amnesia/pkg/session"
 	"amnesia/pkg/session/browser"
 	"amnesia/pkg/session/web"
@@ -82,8 +83,12 @@ func (a *App) openView(v config.View, reader *session.Player, accounts *accounts
 	}
 	switch v.Kind {
 	case "page":
+		var missed func(user string, ids []memory.ID, take func(name string) []string)
+		if a.freezer != nil { // else nothing is kept of what is seen
+			missed = a.freezer.Missed
+		}
 		return page.New(page.Config{Name: v.Name, Opener: opener[page.Reader]{reader}, Account: accounts.named, Match: v.Page.Match,
-			Parallel: parallel, Clock: a.clock}), nil
+			Parallel: parallel, Clock: a.clock, Missed: missed}), nil
 	case "answer":
 		return answer.New(answer.Config{Name: v.Name, Opener: opener[answer.Asker]{reader}, Account: accounts.named,
 			Attempts: v.Answer.Attempts, Parallel: parallel, Clock: a.clock}), nil

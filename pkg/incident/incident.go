@@ -76,13 +76,29 @@ type Log struct {
 	known     []Known
 	incidents map[string]*Incident
 	order     []*Incident // by their first
-	in        map[memory.ID][]string
+	in        members
 	cycle     map[string]int // in which an incident was last found
+}
+
+// members are the fingerprints of the memories that are not retired. Each memory is in an incident once, ever.
+type members map[memory.ID][]string
+
+// gained gives the fingerprints that a memory has by a verdict and did not have before.
+func (m members) gained(v memory.Verdict) []string {
+	return slices.DeleteFunc(Fingerprints(v), func(fp string) bool { return slices.Contains(m[v.Memory], fp) })
+}
+
+func (m members) retire(gone memory.Set) {
+	for id := range m {
+		if gone.Has(id) {
+			delete(m, id)
+		}
+	}
 }
 
 // NewLog gives an empty log, in which the known ones are muted until their date.
 func NewLog(known []Known) *Log {
-	return &Log{known: known, incidents: map[string]*Incident{}, in: map[memory.ID][]string{}, cycle: map[string]int{}}
+	return &Log{known: known, incidents: map[string]*Incident{}, in: members{}, cycle: map[string]int{}}
 }
 
 // Apply takes in the next fact.
@@ -95,20 +111,13 @@ func (l *Log) Apply(e fact.Entry) {
 			i.Evidence = append(i.Evidence, f)
 		}
 	case fact.Retired:
-		for id := range l.in {
-			if f.Memories.Has(id) {
-				delete(l.in, id)
-			}
-		}
+		l.in.retire(f.Memories)
 	}
 }
 
 func (l *Log) judged(f fact.Judged) {
 	id := f.Verdict.Memory
-	for _, fp := range Fingerprints(f.Verdict) {
-		if slices.Contains(l.in[id], fp) {
-			continue
-		}
+	for _, fp := range l.in.gained(f.Verdict) {
 		l.in[id] = append(l.in[id], fp)
 		i := l.incidents[fp]
 		if i == nil {

@@ -217,6 +217,22 @@ func (b *Book) All(now memory.Instant) iter.Seq2[memory.ID, memory.Verdict] {
 	}
 }
 
+// Owes reports whether an absence of a memory from a view, in a reading that begins at an instant, would be held against the
+// target: it is promised, its deadline has passed, and it is not known to be lost already.
+func (b *Book) Owes(id memory.ID, view string, at memory.Instant) bool {
+	h := b.live[id]
+	if h == nil || h.Loss != nil {
+		return false
+	}
+	for i := range min(len(h.terms.views), len(h.Views)) {
+		k, v := &h.terms.views[i], &h.Views[i]
+		if v.Name == view && v.Due {
+			return b.ctx.demands(h, k, v, at) == must && b.ctx.deadlinePassed(k, h.Ack.Seen, at)
+		}
+	}
+	return false
+}
+
 // History gives what is known of a memory, read-only; ok is false for one that was never begun or is retired.
 func (b *Book) History(id memory.ID) (h *History, ok bool) {
 	h, ok = b.live[id]

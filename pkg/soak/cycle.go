@@ -46,11 +46,14 @@ func (l *Loop) cycle(ctx context.Context) error {
 	return l.calibrated(control)
 }
 
+// concludeWithin is what the evidence may take, and as much again for the books.
+const concludeWithin = 8 * time.Second
+
 // conclude judges a cycle and closes it; the error is err or the ledger's. err is the end of ctx, which leaves a cycle that
 // says so, and whose memories are judged on what is known. doubt is why the cycle proves nothing beyond what is proven,
 // if that is in no fact.
 func (l *Loop) conclude(ctx context.Context, c fact.Cycle, err error, doubt string) error {
-	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), concludeWithin)
 	defer cancel()
 	var facts []fact.Fact
 	if err == nil {
@@ -60,7 +63,14 @@ func (l *Loop) conclude(ctx context.Context, c fact.Cycle, err error, doubt stri
 		doubt = cmp.Or(doubt, "the daemon was told to stop before the cycle was judged")
 	}
 	verdicts, r := l.judge(c.N)
-	facts = append(facts, verdicts...)
+	for _, v := range verdicts {
+		facts = append(facts, v)
+	}
+	if l.Freezer != nil && len(verdicts) > 0 {
+		for _, f := range l.Freezer.Freeze(cctx, c.N, verdicts, l.memory) {
+			facts = append(facts, f)
+		}
+	}
 	c.Phase, c.Outcome, c.Reason, c.At = fact.PhaseClosed, r.Outcome, r.Reason, l.Clock.Now()
 	if doubt != "" && (c.Outcome == fact.CycleClean || c.Outcome == fact.CycleInconclusive) {
 		c.Outcome, c.Reason = fact.CycleInconclusive, doubt
@@ -274,7 +284,7 @@ func (l *Loop) open(ms []memory.Memory) map[string][]memory.Memory {
 }
 
 // judge gives every verdict that is new or has changed, and the cycle's outcome.
-func (l *Loop) judge(n int) (facts []fact.Fact, r oracle.CycleResult) {
+func (l *Loop) judge(n int) (verdicts []fact.Judged, r oracle.CycleResult) {
 	all := l.alive()
 	l.Docket.Read(func(b *oracle.Book) {
 		l.mu.Lock()
@@ -289,11 +299,11 @@ func (l *Loop) judge(n int) (facts []fact.Fact, r oracle.CycleResult) {
 				continue
 			}
 			l.last[m.ID] = v
-			facts = append(facts, fact.Judged{Verdict: v, Cycle: n, At: now})
+			verdicts = append(verdicts, fact.Judged{Verdict: v, Cycle: n, At: now})
 		}
 		r = b.Cycle(n, now)
 	})
-	return facts, r
+	return verdicts, r
 }
 
 // same reports whether two verdicts say the same of a memory, wording apart.

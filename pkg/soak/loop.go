@@ -29,6 +29,16 @@ type Ledger interface {
 	NextCycle() int
 }
 
+// Freezer keeps what can be had only while a cycle lasts, and makes evidence of it when the cycle has found something.
+type Freezer interface {
+	Line(fact.Log) // every line of every service
+	Event(fact.ServiceEvent)
+	Seen(user string, g session.Glance) // the page, as the user left it
+	Traced(user, file string)
+	// Freeze gives the evidence for what verdicts add to incidents, in a bounded time.
+	Freeze(ctx context.Context, cycle int, verdicts []fact.Judged, told func(memory.ID) memory.Memory) []fact.Frozen
+}
+
 // Loop runs cycles. Fill the fields, then call Start once.
 type Loop struct {
 	Run  string
@@ -65,6 +75,7 @@ type Loop struct {
 	Recovery time.Duration // how long a service may take to be healthy again
 	Clock    memory.Clock
 	Log      *zap.Logger
+	Freezer  Freezer // nil: no evidence is frozen
 	// SelfTested is told of every self-test that could be made, with what was wrong; may be nil.
 	SelfTested func(at memory.Instant, wrong error)
 
@@ -219,6 +230,13 @@ func (l *Loop) adopt(m memory.Memory) {
 	l.live[m.ID], l.tokens[m.Token], l.begun[m.ID] = m, m.ID, l.Clock.Now()
 }
 
+// memory gives one that is swept.
+func (l *Loop) memory(id memory.ID) memory.Memory {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.live[id]
+}
+
 // drawn reports whether the memory was drawn for deletion before, and marks it so.
 func (l *Loop) drawn(id memory.ID) bool {
 	l.mu.Lock()
@@ -270,6 +288,13 @@ func (l *Loop) underFire() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.firing
+}
+
+// struck reports whether a fault is let loose now, or was after an instant.
+func (l *Loop) struck(since memory.Instant) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.firing || !l.fired.IsZero() && l.fired.After(since)
 }
 
 func (l *Loop) lastGate() memory.Instant {

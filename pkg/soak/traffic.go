@@ -69,11 +69,19 @@ func (p *part) session(ctx context.Context) error {
 	if err == nil {
 		var broken error // the ledger's
 		broken, err = p.script(ctx, s)
+		if err != nil {
+			p.seen(ctx, s)
+		}
 		if err != nil && ctx.Err() == nil {
 			// Evidence is for the unexpected. That a fault of ours cuts a session off is expected; the loop keeps only
 			// the facts of it.
 			if session.IsRig(err) || !p.underFire() {
 				f.Files = s.Evidence(context.WithoutCancel(ctx), fmt.Sprintf("cycle%d-%s", p.cycle, p.user.Name))
+			}
+		}
+		if p.Freezer != nil && p.struck(f.Began) {
+			if file := s.SaveTrace(context.WithoutCancel(ctx), fmt.Sprintf("cycle%d-%s-session", p.cycle, p.user.Name)); file != "" {
+				p.Freezer.Traced(p.user.Name, file)
 			}
 		}
 		if cerr := s.Close(); err == nil {
@@ -116,7 +124,18 @@ func (p *part) script(ctx context.Context, s *session.Session) (broken, err erro
 			return broken, err
 		}
 	}
+	p.seen(ctx, s)
 	return nil, s.Logout(ctx)
+}
+
+// seen keeps what the user's page shows at the end, in case that a memory on it is found missing.
+func (p *part) seen(ctx context.Context, s *session.Session) {
+	if p.Freezer == nil {
+		return
+	}
+	if g, ok := s.Glance(context.WithoutCancel(ctx)); ok {
+		p.Freezer.Seen(p.user.Name, g)
+	}
 }
 
 // tell makes the memory durable in the books, tells it, and records what the user saw.

@@ -31,6 +31,9 @@ func (l *Loop) followEvents(ctx context.Context, events <-chan chaos.Event) {
 	oom := map[string]chaos.Event{} // the last of each service; no death by itself: the kernel may have killed a child
 	last := map[string]fact.Instance{}
 	for e := range events {
+		if l.Freezer != nil {
+			l.Freezer.Event(fact.ServiceEvent{Service: e.Service, Kind: e.Kind, Exit: e.Exit, Ours: e.Ours, Instance: e.Instance, At: e.At})
+		}
 		if e.Kind == "oom" {
 			oom[e.Service] = e
 		}
@@ -83,6 +86,11 @@ func (l *Loop) followLogs(ctx context.Context, lines <-chan chaos.Line) {
 	for line := range lines {
 		level := logLevel(line.Text)
 		id := l.tokenIn(line.Text)
+		now := l.Clock.Now()
+		f := fact.Log{Service: line.Service, Level: level, Line: line.Text, Memory: id, At: now.Add(-time.Duration(now.Wall - line.At.UnixNano()))}
+		if l.Freezer != nil {
+			l.Freezer.Line(f)
+		}
 		if id == 0 && level != "error" {
 			continue
 		}
@@ -97,10 +105,8 @@ func (l *Loop) followLogs(ctx context.Context, lines <-chan chaos.Line) {
 			l.unkept.Add(1)
 			continue
 		}
-		now := l.Clock.Now()
-		at := now.Add(-time.Duration(now.Wall - line.At.UnixNano()))
 		select {
-		case kept <- fact.Log{Service: line.Service, Level: level, Line: line.Text, Memory: id, At: at}:
+		case kept <- f:
 		default:
 			l.unkept.Add(1)
 		}

@@ -286,6 +286,18 @@ func (r *Reading) Found() int {
 // Missing counts those that have not.
 func (r *Reading) Missing() int { return len(r.items) - r.Found() }
 
+// Absent gives those that have not.
+func (r *Reading) Absent() (ids []memory.ID) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	for _, i := range r.items {
+		if it := &r.m.items[i]; it.reading != r || it.copies == 0 {
+			ids = append(ids, r.m.ms[i].ID)
+		}
+	}
+	return ids
+}
+
 // Mentions reports whether a text holds the token of any memory that was asked about.
 func (r *Reading) Mentions(text string) bool {
 	var room [8]int32

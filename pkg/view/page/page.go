@@ -37,6 +37,14 @@ type Config struct {
 	Timeout  time.Duration
 	Parallel int // users read at once; default 2: browsers are heavy
 	Clock    memory.Clock
+	// Missed is told of the memories that a whole history does not show, while its page is open; take saves the page under a
+	// name. It may be nil, and is not asked of readers that save nothing.
+	Missed func(user string, ids []memory.ID, take func(name string) (files []string))
+}
+
+// keeper is a reader that can save its page.
+type keeper interface {
+	Evidence(ctx context.Context, name string) []string
 }
 
 // View is the history as users see it.
@@ -107,6 +115,11 @@ func (v *View) read(ctx context.Context, r *view.Reading) error {
 		return fmt.Errorf("read the history of %s: %w", u.Name, err)
 	case !t.Complete:
 		return errIncomplete
+	}
+	if k, can := s.(keeper); can && v.cfg.Missed != nil {
+		if ids := r.Absent(); len(ids) > 0 {
+			v.cfg.Missed(u.Name, ids, func(name string) []string { return k.Evidence(ctx, name) })
+		}
 	}
 	return nil
 }
