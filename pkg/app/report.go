@@ -164,7 +164,7 @@ func pictures(ledger, folder string) gallery {
 		return gallery{[]string{folder}}
 	}
 	beside := filepath.Dir(ledger)
-	return gallery{[]string{".", beside, filepath.Join(beside, "amnesia-evidence")}}
+	return gallery{[]string{filepath.Join(beside, "amnesia-evidence"), beside, "."}}
 }
 
 // find gives the path of a picture, from the root, and whether it is there. A ledger is not to name other files of this

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"slices"
 	"strings"
 
 	"amnesia/pkg/memory"
@@ -19,7 +20,7 @@ func Advice(v memory.Verdict) (all []string) {
 }
 
 func lossAdvice(v memory.Verdict) string {
-	gone := list(v.Missing)
+	gone := list(stores(v.Missing))
 	switch {
 	case v.Kind == memory.Hidden:
 		return "A store has it and the user cannot see it: look at the cache, the index or the query between " + list(v.Found) + " and " + gone +
@@ -47,6 +48,15 @@ var defectAdvice = map[memory.Defect]string{
 	memory.ExpiredEarly: "It went before its time to live was over — fix: compare the store's time to live with the contract, and look for eviction",
 	memory.Outlived:     "It is there beyond its time to live — fix: set the expiry with the write, in one command",
 	memory.Resurfaced:   "It came back after it was gone — fix: delete it from caches, replicas and queues too, and look for a stale one that was served",
+}
+
+// stores leaves out what users look at, where a store is named too.
+func stores(views []string) []string {
+	some := slices.DeleteFunc(slices.Clone(views), func(name string) bool { return name == "page" || name == "answer" })
+	if len(some) == 0 {
+		return views
+	}
+	return some
 }
 
 func list(names []string) string {

@@ -22,7 +22,7 @@ func WriteTable(w io.Writer, all []Incident) error {
 	for _, i := range all {
 		known := "-"
 		if i.Known != nil {
-			known = i.Known.Until.UTC().Format(time.DateOnly) + ": " + i.Known.Reason
+			known = i.Known.Until.UTC().Format(time.DateOnly) + ": " + abridged(i.Known.Reason, 60)
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\n", terminal.Line(i.Fingerprint), i.Found, i.Cycles, stamp(i.First.Time()), stamp(i.Last.Time()),
 			terminal.Line(known), i.Members[len(i.Members)-1].Verdict.Memory)

@@ -239,9 +239,13 @@ func Counts(v memory.Verdict) bool {
 // facts of the ledger are to be applied to them once more, and then Tell.
 func (f *Fold) Tellers(full *Full) Tellers {
 	t := Tellers{full: full, end: f.end, wanted: map[memory.ID]*MemoryRow{}}
-	for i := range full.Memories {
-		if row := &full.Memories[i]; row.Cycle == 0 {
-			t.wanted[row.Verdict.Memory] = row
+	for n, v := range full.Summary.Found {
+		if _, told := full.Summary.Told[v.Memory]; told {
+			continue
+		}
+		t.wanted[v.Memory] = nil
+		if n < len(full.Memories) {
+			t.wanted[v.Memory] = &full.Memories[n]
 		}
 	}
 	for _, i := range full.Incidents[:min(len(full.Incidents), mostStories)] {
@@ -262,7 +266,7 @@ type Tellers struct {
 	end          memory.Instant
 	fingerprints []string
 	tellers      []*incident.Teller
-	wanted       map[memory.ID]*MemoryRow
+	wanted       map[memory.ID]*MemoryRow // nil: of its row there is no need
 }
 
 // Apply takes in the next fact.
@@ -271,7 +275,11 @@ func (t Tellers) Apply(e fact.Entry) {
 		teller.Apply(e)
 	}
 	if b, ok := e.Fact.(fact.Begun); ok {
-		if row := t.wanted[b.Memory.ID]; row != nil {
+		row, wanted := t.wanted[b.Memory.ID]
+		if wanted {
+			t.full.Summary.Told[b.Memory.ID] = b.Memory.Text
+		}
+		if row != nil {
 			row.User, row.Cycle, row.Text = b.Memory.User, b.Memory.Cycle, b.Memory.Text
 		}
 	}

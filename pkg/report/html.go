@@ -36,8 +36,8 @@ const (
 func (full *Full) WriteHTML(w io.Writer, picture func(file string) ([]byte, error)) error {
 	funcs := template.FuncMap{
 		"t": terminal.Text, "cut": abridged, "ms": ms, "state": incident.StateWords, "mount": incident.MountWords,
-		"when": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-		"date": func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
+		"when":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+		"known": knownWords,
 		"after": func(e incident.Event, start memory.Instant) string {
 			return fmt.Sprintf("%+.3fs", e.At.Sub(start).Seconds())
 		},

@@ -85,7 +85,7 @@ func (full *Full) WriteJUnit(w io.Writer, minConclusive float64, trouble error) 
 		fmt.Sprintf("%.0f %% of %d cycles were conclusive, fewer than %.0f %%", 100*s.Conclusive(), s.Cycles.All(), 100*minConclusive)))
 	for _, k := range s.Known {
 		suite.Cases = append(suite.Cases, junitCase{Class: "amnesia.known", Name: terminal.Line(k.Fingerprint), Time: seconds(0),
-			Skipped: &junitWords{Message: terminal.Line(fmt.Sprintf("%d found, %s", k.Found, knownWords(k.Until, k.Reason)))}})
+			Skipped: &junitWords{Message: terminal.Line(fmt.Sprintf("%d found, and known (%s)", k.Found, knownWords(k.Until, k.Reason)))}})
 	}
 	if trouble != nil {
 		suite.Cases = append(suite.Cases, junitTrouble(trouble))

@@ -51,9 +51,9 @@ func dated(until time.Time) time.Time {
 // knownWords says until when and why something is known.
 func knownWords(until time.Time, reason string) string {
 	if until = dated(until); until.IsZero() {
-		return "known: " + reason
+		return reason
 	}
-	return "known until " + until.Format(time.DateOnly) + ": " + reason
+	return "until " + until.Format(time.DateOnly) + ": " + reason
 }
 
 // failing counts the losses and the defects that nobody knows of.

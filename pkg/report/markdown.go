@@ -25,7 +25,7 @@ func (full *Full) WriteMarkdown(w io.Writer) error {
 	for n, i := range full.Incidents[:min(len(full.Incidents), mostMarkdownIncidents)] {
 		fmt.Fprintf(&b, "\n### %s\n\n", md(i.Sentence()))
 		if i.Known != nil {
-			fmt.Fprintf(&b, "Known until %s: %s\n\n", i.Known.Until.UTC().Format("2006-01-02"), code(i.Known.Reason))
+			fmt.Fprintf(&b, "Known: %s\n\n", code(knownWords(i.Known.Until, i.Known.Reason)))
 		}
 		fmt.Fprintf(&b, "- incident %s: %d found in %d cycles, the newest are %s\n", code(i.Fingerprint), i.Found, i.Cycles, newest(i))
 		if n < len(full.Stories) {
@@ -56,7 +56,7 @@ func (full *Full) WriteStepSummary(w io.Writer) error {
 		for _, i := range full.Incidents[:min(len(full.Incidents), mostMarkdownRows)] {
 			known := ""
 			if i.Known != nil {
-				known = " (known until " + i.Known.Until.UTC().Format("2006-01-02") + ")"
+				known = ", known: " + code(knownWords(i.Known.Until, i.Known.Reason))
 			}
 			fmt.Fprintf(&b, "| %s%s | %d | %d | %s |\n", code(i.Fingerprint), known, i.Found, i.Cycles, i.Members[len(i.Members)-1].Verdict.Memory)
 		}

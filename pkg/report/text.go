@@ -55,7 +55,7 @@ func (s Summary) write(w io.Writer, most int) error {
 	fmt.Fprintf(t, "  defects\t%s\n", counts(defects))
 	var known []string
 	for _, k := range s.Known {
-		known = append(known, fmt.Sprintf("%d in %s, %s", k.Found, terminal.Line(k.Fingerprint), terminal.Line(knownWords(k.Until, k.Reason))))
+		known = append(known, fmt.Sprintf("%d in %s (%s)", k.Found, terminal.Line(k.Fingerprint), terminal.Line(knownWords(k.Until, k.Reason))))
 	}
 	rows(t, "known", known)
 	if s.Exposure.P50 != nil {

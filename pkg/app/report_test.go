@@ -1,0 +1,311 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/playwright-community/playwright-go"
+
+	"amnesia/pkg/fact"
+	"amnesia/pkg/ledger"
+	"amnesia/pkg/memory"
+	"amnesia/pkg/session/browser"
+)
+
+// markup tries to leave the place it is in, wherever that is in a page.
+const markup = `x"'></title></style></bdi></pre></svg><script>window.owned=1;fetch("http://127.0.0.1:9/")</script><img src=x onerror="window.owned=2"><svg onload="window.owned=3"><a href="javascript:window.owned=4">` + "\u202e`|"
+
+// scribe writes the ledger of a long soak.
+type scribe struct {
+	t     *testing.T
+	bad   string // is in everything that is not ours
+	l     *ledger.Ledger
+	now   int64
+	id    memory.ID
+	sweep int64
+	facts []fact.Fact
+}
+
+func (s *scribe) at() memory.Instant {
+	s.now += int64(time.Millisecond)
+	return memory.Instant{Mono: s.now, Wall: 1_790_000_000e9 + s.now, Boot: "b"}
+}
+
+func (s *scribe) note(f ...fact.Fact) { s.facts = append(s.facts, f...) }
+
+func (s *scribe) write() {
+	s.t.Helper()
+	if err := s.l.Append(s.t.Context(), s.facts...); err != nil {
+		s.t.Fatal(err)
+	}
+	s.facts = nil
+}
+
+// soak writes so many cycles with so many memories each, the text of which the target made hostile. In every fifth cycle
+// the kill takes five memories, and the evidence is frozen with a screenshot.
+func (s *scribe) soak(cycles, memories int, picture string) {
+	service := "redis" + s.bad
+	health := func() fact.Health {
+		return fact.Health{Service: service, Healthy: true, Instances: []fact.Instance{{ID: fmt.Sprint(s.now / 1e11), Started: "s"}}, At: s.at()}
+	}
+	s.note(fact.Run{ID: "r", Seed: 1, Target: "http://app" + s.bad, Driver: "http", At: s.at()},
+		fact.Contracts{Version: 1, Levels: []string{"shown"}, CountsFrom: "shown", At: s.at(), Contracts: []memory.Contract{
+			{View: "page", Service: service, User: true, Durable: true, Settle: time.Millisecond},
+			{View: "redis", Service: service, Durable: true, Settle: time.Millisecond}}})
+	for n := 1; n <= cycles; n++ {
+		inj := fact.Injection{ID: int64(n), Cycle: n, Kind: "kill", Service: service, Instances: "all", After: "acknowledged", Nth: 1}
+		s.note(fact.Cycle{Run: "r", N: n, Phase: fact.PhaseTraffic, At: s.at()}, fact.Gate{Cycle: n, Services: []fact.Health{health()}, At: s.at()},
+			fact.Step{Injection: inj.ID, Name: fact.StepPlanned, Plan: &inj, At: s.at()}, fact.Step{Injection: inj.ID, Name: fact.StepGated, Before: []fact.Health{health()}, At: s.at()})
+		first := s.id + 1
+		for range memories {
+			s.id++
+			s.note(fact.Begun{At: s.at(), Memory: memory.Memory{ID: s.id, Run: "r", Cycle: n, User: fmt.Sprint(s.bad, s.id%8), Token: fmt.Sprint("tok", s.id),
+				Text: fmt.Sprint("My locker code is tok", s.id, s.bad), Payload: memory.PayloadShort, Views: []string{"page", "redis"}}},
+				fact.Settled{Memory: s.id, Outcome: memory.Acknowledged, Levels: []memory.Level{{Name: "shown", NotSeen: s.at(), Seen: s.at()}}, At: s.at()})
+		}
+		all, lost := memory.Set{{First: first, Last: s.id}}, memory.Set{}
+		if n%5 == 0 {
+			lost = memory.Set{{First: s.id - 4, Last: s.id}}
+		}
+		s.note(fact.Step{Injection: inj.ID, Name: fact.StepFiring, Plan: &inj, Before: []fact.Health{health()}, At: s.at()})
+		s.note(fact.Log{Service: service, Level: "error", Line: s.bad, Memory: 0, At: s.at()})
+		s.note(fact.Step{Injection: inj.ID, Name: fact.StepInjected, Fired: s.at(), At: s.at()})
+		s.now += 1e11
+		s.note(fact.Step{Injection: inj.ID, Name: fact.StepProven, At: s.at()}, fact.Step{Injection: inj.ID, Name: fact.StepRecovered, After: []fact.Health{health()}, At: s.at()},
+			fact.Step{Injection: inj.ID, Name: fact.StepClosed, At: s.at()}, fact.Cycle{Run: "r", N: n, Phase: fact.PhaseSettle, At: s.at()})
+		s.now += int64(time.Second)
+		for _, view := range []string{"page", "redis", "page", "redis"} {
+			s.read(n, view, health, all, lost)
+		}
+		if len(lost) > 0 {
+			s.found(n, inj, lost, picture)
+		}
+		s.note(fact.Cycle{Run: "r", N: n, Phase: fact.PhaseClosed, Outcome: fact.CycleClean, Reason: s.bad, At: s.at()})
+		if n%100 == 0 {
+			s.note(fact.Retired{Memories: memory.Set{{First: 1, Last: s.id - 1000}}, At: s.at()})
+		}
+		s.write()
+	}
+}
+
+func (s *scribe) read(cycle int, view string, health func() fact.Health, all, lost memory.Set) {
+	s.sweep++
+	before, began := health(), s.at()
+	f := fact.Sweep{ID: s.sweep, Cycle: cycle, View: view, Began: began, Ended: s.at(), Before: &before, Complete: true, Read: all}
+	after := health()
+	f.After = &after
+	for id := all[0].First; id <= all[0].Last; id++ {
+		o := memory.Observation{Memory: id, View: view, State: memory.Present, Copies: 1, Began: f.Began, Ended: f.Ended}
+		if lost.Has(id) {
+			o.State, o.Copies, o.Detail = memory.Absent, 0, s.bad
+		}
+		f.Observations = append(f.Observations, o)
+	}
+	s.note(f)
+}
+
+// found is what the daemon writes down when it has found the loss.
+func (s *scribe) found(cycle int, inj fact.Injection, lost memory.Set, picture string) {
+	exposure := 41 * time.Millisecond
+	name := "silent/kill/" + inj.Service + "/page+redis"
+	for id := lost[0].First; id <= lost[0].Last; id++ {
+		s.note(fact.Judged{Cycle: cycle, At: s.at(), Verdict: memory.Verdict{Memory: id, Kind: memory.Lost, Class: memory.Silent, Level: "shown", Fault: "kill",
+			Service: inj.Service, Suspects: []int64{inj.ID}, Exposure: &exposure, Missing: []string{"page", "redis"}, Because: s.bad}})
+	}
+	f := fact.Frozen{Incident: name, Cycle: cycle, Injection: inj.ID, Memories: lost, At: s.at(), Services: []fact.ServiceState{{Service: inj.Service, Name: "redis-1" + s.bad,
+		Image: "redis" + s.bad, State: "running" + s.bad, RestartPolicy: "no" + s.bad, Command: []string{"redis-server", s.bad}, Mounts: []fact.Mount{{Kind: "volume", Source: "data" + s.bad, Path: "/data" + s.bad}},
+		Findings: []string{"Redis writes no append-only file" + s.bad + " — fix: appendonly yes"}}},
+		Events:   []fact.ServiceEvent{{Service: inj.Service, Kind: "die" + s.bad, At: s.at().Time()}},
+		Pictures: []fact.Picture{{File: picture, Kind: "screenshot", When: "after", At: s.at()}, {File: s.bad + ".png", Kind: "screenshot", When: "before", At: s.at()}}}
+	for range 500 {
+		f.Logs = append(f.Logs, fact.Log{Service: inj.Service, Level: "info", Line: strings.Repeat(s.bad, 3), At: s.at()})
+	}
+	s.note(f)
+}
+
+// longSoak is the ledger of 200 cycles of 50 memories each, with its evidence beside it.
+func longSoak(t *testing.T) string {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "amnesia.db")
+	l, err := ledger.Open(t.Context(), path, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := "20261130T020000.000Z-cycle5.png"
+	evidence := filepath.Join(dir, "amnesia-evidence")
+	if err := os.Mkdir(evidence, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(evidence, picture), pixel, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &scribe{t: t, l: l, bad: markup, now: 1e12}
+	s.soak(200, 50, picture)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// pixel is a PNG.
+var pixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB`\x82")
+
+// TestReportOfALongSoak holds what a report of 10,000 memories and 200 cycles may cost, and that nothing in it can act,
+// whatever the target said.
+func TestReportOfALongSoak(t *testing.T) {
+	path := longSoak(t)
+	var b bytes.Buffer
+	c := NewConsole(&b, &b, false)
+	file := filepath.Join(t.TempDir(), "report.html")
+	began := time.Now()
+	if err := Report(t.Context(), c, ReportOptions{Ledger: path, Form: HTML, File: file}); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes in %s", info.Size(), took)
+	if info.Size() > 5e6 {
+		t.Errorf("the report has %d bytes", info.Size())
+	}
+	if took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"200 memories were lost SILENTLY", "41ms after the acknowledgement (median)", "Redis writes no append-only file", "data:image/png;base64,",
+		"amnesia replay ", "not there any more"} {
+		if !bytes.Contains(text, []byte(want)) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+
+	open, paint, page := inChromium(t, file)
+	t.Logf("load event after %.0f ms, first paint after %.0f ms", open, paint)
+	if open > 2000 || paint > 2000 || open == 0 || paint == 0 {
+		t.Errorf("the load event comes after %.0f ms, the first paint after %.0f ms", open, paint)
+	}
+	if page.owned != nil || len(page.requests) != 1 || len(page.errors) > 0 {
+		t.Errorf("the report acts: owned %v, requests %q, errors %q", page.owned, page.requests, page.errors)
+	}
+	if page.scripts != 0 || page.handlers != 0 {
+		t.Errorf("it has %v scripts and %v elements that act", page.scripts, page.handlers)
+	}
+
+	b.Reset()
+	if err := Report(t.Context(), c, ReportOptions{Ledger: path, Form: JSON}); err != nil || !json.Valid(b.Bytes()) {
+		t.Errorf("the JSON: %v, %d bytes", err, b.Len())
+	}
+}
+
+// seen is what a page did.
+type seen struct {
+	owned             any
+	scripts, handlers int
+	requests, errors  []string
+}
+
+// inChromium opens a file in Chromium, and gives the milliseconds to the load event and to the first paint.
+func inChromium(t *testing.T, file string) (load, paint float64, s seen) {
+	t.Helper()
+	page := chromium(t)
+	page.OnRequest(func(r playwright.Request) { s.requests = append(s.requests, r.URL()[:min(80, len(r.URL()))]) })
+	page.OnConsole(func(m playwright.ConsoleMessage) { s.errors = append(s.errors, m.Text()) })
+	page.OnPageError(func(err error) { s.errors = append(s.errors, err.Error()) })
+	if _, err := page.Goto("file://" + file); err != nil {
+		t.Fatal(err)
+	}
+	s.requests = dataless(s.requests)
+	if _, err := page.WaitForFunction("() => performance.getEntriesByType('paint').length > 0 && performance.getEntriesByType('navigation')[0].loadEventEnd > 0", nil); err != nil {
+		t.Fatal(err)
+	}
+	value, err := page.Evaluate(`() => ({
+		load: performance.getEntriesByType('navigation')[0].loadEventEnd, paint: Math.max(...performance.getEntriesByType('paint').map(e => e.startTime)),
+		owned: window.owned ?? null, scripts: document.scripts.length,
+		handlers: document.querySelectorAll('[onload], [onerror], [onclick], a[href], iframe, object, embed, form, link').length})`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := value.(map[string]any)
+	number := func(v any) float64 {
+		var f float64
+		_, err := fmt.Sscan(fmt.Sprint(v), &f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	s.owned, s.scripts, s.handlers = m["owned"], int(number(m["scripts"])), int(number(m["handlers"]))
+	return number(m["load"]), number(m["paint"]), s
+}
+
+// dataless leaves out what is in the file itself.
+func dataless(urls []string) (out []string) {
+	for _, u := range urls {
+		if !strings.HasPrefix(u, "data:") {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// chromium opens a page in a real browser. Where there is none the test is skipped, but not in CI.
+func chromium(t *testing.T) playwright.Page {
+	t.Helper()
+	found, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatal(err)
+	} else if err != nil {
+		t.Skip(err)
+	}
+	pw, err := playwright.Run(&playwright.RunOptions{DriverDirectory: found.DriverDir, SkipInstallBrowsers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pw.Stop() })
+	b, err := pw.Chromium.Launch(playwright.BrowserTypeLaunchOptions{ExecutablePath: &found.ExecutablePath, ChromiumSandbox: playwright.Bool(false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := b.NewPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+// TestWhyNeedsTheLedgerAlone: nothing of the run is left but the file.
+func TestWhyNeedsTheLedgerAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "amnesia.db")
+	l, err := ledger.Open(context.Background(), path, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scribe{t: t, l: l, now: 1e12}
+	s.soak(5, 5, "20261130T020000.000Z-cycle5.png")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Why(t.Context(), NewConsole(&b, &b, false), WhyOptions{Ledger: path, Memory: "m25"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"m25  lost, silent", "What to do\n  - redis", "Redis writes no append-only file", "play the fault again: amnesia replay " + path + " --cycle 5 --armed",
+		"The services when it was found", "restart policy", "volume ", filepath.Join(dir, "amnesia-evidence", "20261130T020000.000Z-cycle5.png") + " (not there any more)"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("why does not say %q:\n%s", want, b.String())
+		}
+	}
+}
