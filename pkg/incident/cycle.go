@@ -214,7 +214,7 @@ func (c *Cycles) All() []Cycle {
 	out := make([]Cycle, 0, len(c.all))
 	for _, at := range slices.Backward(c.all) {
 		one := *at
-		one.Injections, one.Found = slices.Clone(at.Injections), slices.Clone(at.Found)
+		one.Injections, one.Found = append([]Injection{}, at.Injections...), append([]memory.Verdict{}, at.Found...)
 		for i := range one.Injections {
 			one.Injections[i].Steps = slices.Clone(one.Injections[i].Steps)
 		}

@@ -16,14 +16,14 @@ type Incident struct {
 	Class       string         `json:"class"` // silent, reported or unsure, or the defect
 	Fault       string         `json:"fault,omitempty"`
 	Service     string         `json:"service,omitempty"`
-	Views       []string       `json:"views,omitempty"` // that miss it; sorted
-	First       memory.Instant `json:"first"`           // when the first was found
-	Last        memory.Instant `json:"last"`            // when the last was
-	Found       int            `json:"found"`           // memories that were ever in it
-	Cycles      int            `json:"cycles"`          // in which some were found
-	Members     []Member       `json:"members"`         // oldest first; of many, the first and the newest
-	Evidence    []fact.Frozen  `json:"evidence,omitempty"`
-	Known       *Known         `json:"known,omitempty"` // set: muted
+	Views       []string       `json:"views,omitempty"`    // that miss it; sorted
+	First       memory.Instant `json:"first"`              // when the first was found
+	Last        memory.Instant `json:"last"`               // when the last was
+	Found       int            `json:"found"`              // memories that were ever in it
+	Cycles      int            `json:"cycles"`             // in which some were found
+	Members     []Member       `json:"members"`            // oldest first; of many, the first and the newest
+	Evidence    []fact.Frozen  `json:"evidence,omitempty"` // oldest first; of much, the first and the newest
+	Known       *Known         `json:"known,omitempty"`    // set: muted
 }
 
 // Member is one memory of an incident, as it was judged when it was found.
@@ -42,6 +42,9 @@ type Known struct {
 
 // mostMembers bounds the members that are kept of one incident, in each of its halves: the first and the newest.
 const mostMembers = 100
+
+// mostEvidence bounds the evidence that is kept of one incident: the ledger has the rest.
+const mostEvidence = 5
 
 // none stands in a fingerprint for what a defect does not have.
 const none = "-"
@@ -108,6 +111,9 @@ func (l *Log) Apply(e fact.Entry) {
 		l.judged(f)
 	case fact.Frozen:
 		if i := l.incidents[f.Incident]; i != nil {
+			if len(i.Evidence) == mostEvidence {
+				i.Evidence = slices.Delete(i.Evidence, 1, 2)
+			}
 			i.Evidence = append(i.Evidence, f)
 		}
 	case fact.Retired:

@@ -61,6 +61,7 @@ func TestALongIncidentKeepsTheFirstAndTheNewest(t *testing.T) {
 	l := incident.NewLog(nil)
 	for id := memory.ID(1); id <= 1000; id++ {
 		l.Apply(judged(id, int(id), int64(id), memory.Verdict{Kind: memory.Lost, Class: memory.Reported, Fault: "none"}))
+		l.Apply(fact.Entry{Fact: fact.Frozen{Incident: "reported/none/-/-", Cycle: int(id)}})
 		l.Apply(fact.Entry{Fact: fact.Retired{Memories: memory.SetOf(id)}})
 	}
 	i, ok := l.Get("reported/none/-/-", memory.Instant{})
@@ -69,5 +70,8 @@ func TestALongIncidentKeepsTheFirstAndTheNewest(t *testing.T) {
 	}
 	if first, last := i.Members[0].Verdict.Memory, i.Members[199].Verdict.Memory; first != 1 || last != 1000 {
 		t.Errorf("it keeps %s to %s", first, last)
+	}
+	if n := len(i.Evidence); n != 5 || i.Evidence[0].Cycle != 1 || i.Evidence[1].Cycle != 997 || i.Evidence[4].Cycle != 1000 {
+		t.Errorf("it keeps the evidence of %d cycles: %+v", n, i.Evidence)
 	}
 }

@@ -333,8 +333,8 @@ func (t *Teller) Story(end memory.Instant) *Story {
 		t.add(end, "verdict", string(t.v.Kind), "%s", t.v.Because)
 	}
 	s := t.story
-	s.Memory, s.Verdict, s.Events, s.Incidents = t.m, t.v, t.events, Fingerprints(t.v)
-	s.Advice = append(findings(s.Services), Advice(t.v)...)
+	s.Memory, s.Verdict, s.Events, s.Incidents = t.m, t.v, t.events, append([]string{}, Fingerprints(t.v)...) // none is no null
+	s.Advice = append(append([]string{}, findings(s.Services)...), Advice(t.v)...)
 	return &s
 }
 
