@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -225,15 +226,21 @@ func TestOpenAPI(t *testing.T) {
 	}
 	d := &daemon{held: []Held{{Reason: chaos.ReasonHalted, Why: "why"}}}
 	s := api(t, d)
+	s.cfg.Books = newShelf()
+	s = New(s.cfg)
+	s.openToRead = true
+	close(s.ending) // so that the events end
+	examples := strings.NewReplacer("{n}", "40", "{id}", "m42", "{fingerprint...}", "silent/kill/redis/page+redis")
 	served := map[string]bool{}
 	for _, rt := range s.routes() {
 		at := strings.ToLower(rt.method)
-		op, ok := dig(doc, "paths", rt.path, at).(map[any]any)
+		path := strings.ReplaceAll(rt.path, "...}", "}") // OpenAPI has no name for the rest of a path
+		op, ok := dig(doc, "paths", path, at).(map[any]any)
 		if !ok {
 			t.Errorf("%s %s is not described", rt.method, rt.path)
 			continue
 		}
-		served[at+" "+rt.path] = true
+		served[at+" "+path] = true
 		if (op["security"] != nil) != rt.acts {
 			t.Errorf("%s %s: needs the token: %v, described as %v", rt.method, rt.path, rt.acts, op["security"])
 		}
@@ -241,14 +248,17 @@ func TestOpenAPI(t *testing.T) {
 		if rt.path == "/api/v1/inject" {
 			body = `{"kind": "kill", "service": "app"}`
 		}
-		code, v := ask(s, rt.method, rt.path, body)
+		example := examples.Replace(rt.path)
+		code, v := ask(s, rt.method, example, body)
 		described := resolve(doc, dig(op, "responses", fmt.Sprint(code)))
 		if described == nil {
 			t.Errorf("%s %s: the answer %d is not described", rt.method, rt.path, code)
 		} else if schema := dig(described, "content", "application/json", "schema"); schema != nil {
 			fits(t, doc, schema, v, rt.path)
+		} else if schema := dig(described, "content", "text/event-stream", "schema"); schema != nil {
+			fits(t, doc, schema, event(t, s, example), rt.path)
 		}
-		_, v = ask(s, rt.method, rt.path, body, "Host", "rebound.example")
+		_, v = ask(s, rt.method, example, body, "Host", "rebound.example")
 		fits(t, doc, dig(resolve(doc, dig(op, "responses", "default")), "content", "application/json", "schema"), v, rt.path+" refused")
 	}
 	for path, ops := range doc["paths"].(map[any]any) {
@@ -296,22 +306,39 @@ func resolve(doc map[any]any, v any) any {
 func fits(t *testing.T, doc map[any]any, schema, v any, where string) {
 	t.Helper()
 	schema = resolve(doc, schema)
-	var is string
-	switch v.(type) {
+	var is []string // a whole number is a number too
+	switch v := v.(type) {
+	case nil:
+		is = []string{"null"}
 	case map[string]any:
-		is = "object"
+		is = []string{"object"}
 	case string:
-		is = "string"
+		is = []string{"string"}
 	case bool:
-		is = "boolean"
+		is = []string{"boolean"}
 	case float64:
-		is = "integer"
+		is = []string{"number"}
+		if v == math.Trunc(v) {
+			is = append(is, "integer")
+		}
 	case []any:
-		is = "array"
+		is = []string{"array"}
 	}
-	if want := dig(schema, "type"); is != want {
-		t.Errorf("%s is %v (%s), described as %v", where, v, is, want)
+	wants, several := dig(schema, "type").([]any)
+	if !several {
+		wants = []any{dig(schema, "type")}
+	}
+	if !slices.ContainsFunc(wants, func(want any) bool { return slices.Contains(is, fmt.Sprint(want)) }) {
+		t.Errorf("%s is %v (%s), described as %v", where, v, is, wants)
 		return
+	}
+	if one, ok := dig(schema, "enum").([]any); ok && !slices.Contains(one, v) {
+		t.Errorf("%s is %v, described as one of %v", where, v, one)
+	}
+	if text, ok := v.(string); ok && dig(schema, "format") == "date-time" {
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			t.Errorf("%s: %v", where, err)
+		}
 	}
 	items, _ := v.([]any)
 	for _, item := range items {
@@ -324,6 +351,11 @@ func fits(t *testing.T, doc map[any]any, schema, v any, where string) {
 			t.Errorf("%s has no %s", where, key)
 		}
 	}
+	if values, ok := dig(schema, "additionalProperties").(map[any]any); ok {
+		for key, value := range object {
+			fits(t, doc, values, value, where+"."+key)
+		}
+	}
 	if dig(schema, "additionalProperties") != false {
 		return
 	}
@@ -334,4 +366,21 @@ func fits(t *testing.T, doc map[any]any, schema, v any, where string) {
 			fits(t, doc, sub, object[key], where+"."+key)
 		}
 	}
+}
+
+// event gives the data of the first event.
+func event(t *testing.T, s http.Handler, path string) (v map[string]any) {
+	t.Helper()
+	r := httptest.NewRequest("GET", path, nil)
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	text, ok := strings.CutPrefix(w.Body.String(), "event: live\ndata: ")
+	if kind := w.Header().Get("Content-Type"); !ok || kind != "text/event-stream" {
+		t.Fatalf("%s begins with %.80q, a %s", path, w.Body.String(), kind)
+	}
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
