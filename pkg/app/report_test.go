@@ -177,7 +177,7 @@ func TestReportOfALongSoak(t *testing.T) {
 	if info.Size() > 5e6 {
 		t.Errorf("the report has %d bytes", info.Size())
 	}
-	if took > 10*time.Second {
+	if took > 30*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	text, err := os.ReadFile(file)
@@ -303,7 +303,7 @@ func TestWhyNeedsTheLedgerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"m25  lost, silent", "What to do\n  - redis", "Redis writes no append-only file", "play the fault again: amnesia replay " + path + " --cycle 5 --armed",
-		"The services when it was found", "restart policy", "volume ", filepath.Join(dir, "amnesia-evidence", "20261130T020000.000Z-cycle5.png") + " (not there any more)"} {
+		"The services when the incident was found", "restart policy", "volume ", filepath.Join(dir, "amnesia-evidence", "20261130T020000.000Z-cycle5.png") + " (not there any more)"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("why does not say %q:\n%s", want, b.String())
 		}

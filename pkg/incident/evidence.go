@@ -53,8 +53,16 @@ func (t *Teller) tellLogs() {
 	}
 }
 
-// frozen takes in what was frozen when the memory was found wanting: of the services the last word.
+// frozen takes in what was frozen when the memory was found wanting: of the services the last word. Of an incident that
+// grows not every cycle is frozen; then what was frozen of another cycle says what the services are.
 func (t *Teller) frozen(f fact.Frozen) {
+	if !f.Memories.Has(t.m.ID) {
+		if !t.own && slices.Contains(Fingerprints(t.v), f.Incident) {
+			t.story.Services = f.Services
+		}
+		return
+	}
+	t.own = true
 	for _, l := range f.Logs {
 		if l.Memory == t.m.ID || t.near(l.At) {
 			t.log(l)

@@ -38,7 +38,7 @@ type Story struct {
 	Incidents []string            `json:"incidents"`          // their fingerprints
 	Advice    []string            `json:"advice"`             // what was found of the services first, with the fix
 	Cycle     int                 `json:"cycle,omitempty"`    // of the fault, to be played again; 0: it had not one of ours
-	Services  []fact.ServiceState `json:"services,omitempty"` // when the loss was found
+	Services  []fact.ServiceState `json:"services,omitempty"` // when it, or another memory of its incident, was found wanting
 	Pictures  []fact.Picture      `json:"pictures,omitempty"`
 	Events    []Event             `json:"events"`
 }
@@ -127,6 +127,7 @@ type Teller struct {
 	faults map[int64]*fault
 	logs   []line
 	judged memory.Kind // the last verdict that was given
+	own    bool        // what was frozen is of this memory
 }
 
 // NewTeller gives the teller for a memory with the verdict v. Of the memory its id is enough; of one that is retired no
@@ -199,9 +200,7 @@ func (t *Teller) Apply(e fact.Entry) {
 			t.log(f)
 		}
 	case fact.Frozen:
-		if f.Memories.Has(id) {
-			t.frozen(f)
-		}
+		t.frozen(f)
 	case fact.Judged:
 		if v := f.Verdict; v.Memory == id && v.Kind != t.judged {
 			t.judged = v.Kind

@@ -64,12 +64,12 @@ func (s *Story) Told() memory.Instant {
 	return memory.Instant{}
 }
 
-// writeServices tells what the services were when the loss was found.
+// writeServices tells what the services were when the incident was found.
 func (s *Story) writeServices(b *strings.Builder) {
 	if len(s.Services) == 0 {
 		return
 	}
-	b.WriteString("\nThe services when it was found\n")
+	b.WriteString("\nThe services when the incident was found\n")
 	for _, state := range s.Services {
 		fmt.Fprintf(b, "  %s  %s\n", terminal.Line(state.Service), terminal.Line(StateWords(state)))
 		if len(state.Command) > 0 {

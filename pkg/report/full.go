@@ -235,7 +235,8 @@ func Counts(v memory.Verdict) bool {
 	return v.Kind.Loss() && (v.Class == memory.Silent || v.Class == memory.Reported) && v.Level != memory.LevelObserved
 }
 
-// Tellers gives, by the incident, the teller of the newest memory of each; of very many incidents those of the worst. The
+// Tellers gives the teller of one memory of each incident, the newest of which there is evidence; of very many incidents
+// those of the worst. The
 // facts of the ledger are to be applied to them once more, and then Tell.
 func (f *Fold) Tellers(full *Full) Tellers {
 	t := Tellers{full: full, end: f.end, wanted: map[memory.ID]*MemoryRow{}}
@@ -249,7 +250,7 @@ func (f *Fold) Tellers(full *Full) Tellers {
 		}
 	}
 	for _, i := range full.Incidents[:min(len(full.Incidents), mostStories)] {
-		v := i.Members[len(i.Members)-1].Verdict
+		v := telling(i)
 		m := memory.Memory{ID: v.Memory}
 		if h, ok := f.book.History(v.Memory); ok {
 			m = h.Memory
@@ -258,6 +259,18 @@ func (f *Fold) Tellers(full *Full) Tellers {
 		t.tellers = append(t.tellers, incident.NewTeller(m, v, f.spans))
 	}
 	return t
+}
+
+// telling gives the member of an incident whose story says the most.
+func telling(i incident.Incident) memory.Verdict {
+	for _, f := range slices.Backward(i.Evidence) {
+		for _, m := range slices.Backward(i.Members) {
+			if f.Memories.Has(m.Verdict.Memory) {
+				return m.Verdict
+			}
+		}
+	}
+	return i.Members[len(i.Members)-1].Verdict
 }
 
 // Tellers gather stories, and the texts of memories that are retired.

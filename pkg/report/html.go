@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/base64"
 	"fmt"
@@ -163,23 +164,44 @@ func (p page) HTMLIncidents() (all []htmlIncident) {
 	budget := pictureBudget
 	for _, i := range p.Incidents {
 		out := htmlIncident{Incident: i, Names: newest(i)}
+		var story *incident.Story
 		for _, s := range p.Stories {
-			if s.Incident != i.Fingerprint {
-				continue
-			}
-			out.Story = &htmlStory{s.Story}
-			if s.Cycle > 0 {
-				out.Replay = incident.Replay(p.Summary.Ledger, s.Cycle)
+			if s.Incident == i.Fingerprint {
+				story = s.Story
 			}
 		}
-		if n := len(i.Evidence); n > 0 {
-			last := i.Evidence[n-1]
-			out.Logs = last.Logs[max(len(last.Logs)-mostLines, 0):]
-			out.Pictures = p.pictures(last, &budget)
+		if story == nil {
+			all = append(all, out)
+			continue
+		}
+		out.Story = &htmlStory{story}
+		if story.Cycle > 0 {
+			out.Replay = incident.Replay(p.Summary.Ledger, story.Cycle)
+		}
+		for _, f := range i.Evidence {
+			if f.Memories.Has(story.Memory.ID) {
+				out.Logs = around(f.Logs, story)
+				out.Pictures = p.pictures(f, &budget)
+			}
 		}
 		all = append(all, out)
 	}
 	return all
+}
+
+// around gives the log lines next to the fault of a story, or else to its end; oldest first.
+func around(logs []fact.Log, s *incident.Story) []fact.Log {
+	var at memory.Instant
+	for _, e := range slices.Backward(s.Events) {
+		if at.IsZero() || e.What == "fault" {
+			at = e.At
+		}
+	}
+	near := slices.Clone(logs)
+	slices.SortStableFunc(near, func(a, b fact.Log) int { return cmp.Compare(a.At.Sub(at).Abs(), b.At.Sub(at).Abs()) })
+	near = near[:min(len(near), mostLines)]
+	slices.SortStableFunc(near, func(a, b fact.Log) int { return cmp.Compare(a.At.Sub(b.At), 0) })
+	return near
 }
 
 // pictures gives the pictures of one incident, those that the budget allows with their content.
