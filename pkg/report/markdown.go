@@ -27,7 +27,7 @@ func (full *Full) WriteMarkdown(w io.Writer) error {
 		if i.Known != nil {
 			fmt.Fprintf(&b, "Known: %s\n\n", code(knownWords(i.Known.Until, i.Known.Reason)))
 		}
-		fmt.Fprintf(&b, "- incident %s: %d found in %d cycles, the newest are %s\n", code(i.Fingerprint), i.Found, i.Cycles, newest(i))
+		fmt.Fprintf(&b, "- incident %s: %s, %s\n", code(i.Fingerprint), foundIn(i), newest(i))
 		if n < len(full.Stories) {
 			s := full.Stories[n]
 			for _, a := range s.Advice {
@@ -118,6 +118,11 @@ func markdownStory(b *strings.Builder, s *incident.Story) {
 		fmt.Fprintln(b, strings.ReplaceAll(terminal.Line(line), "```", "'''"))
 	}
 	b.WriteString("```\n\n</details>\n")
+}
+
+// foundIn says how often an incident was found.
+func foundIn(i incident.Incident) string {
+	return fmt.Sprintf("%d found in %d %s", i.Found, i.Cycles, map[bool]string{true: "cycle", false: "cycles"}[i.Cycles == 1])
 }
 
 // code makes a text a piece of code: whatever is in it, it is shown as it is and stays in its cell.

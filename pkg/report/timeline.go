@@ -32,7 +32,7 @@ type column struct {
 	outcome         fact.CycleOutcome // the worst
 	control         bool              // every one is
 	faults          []string          // by lane
-	words           []string
+	one             string            // what came of it, where it is one
 }
 
 // outcomes from the worst to the best.
@@ -67,7 +67,7 @@ func DrawTimeline(w io.Writer, cycles []CycleRow) error {
 	for i, c := range columns {
 		x := float64(timelineLeft) + float64(i)*step
 		wide := max(step-min(step/5, 2), .6)
-		fmt.Fprintf(&b, "<g><title>%s</title>", escaped(strings.Join(c.words, "\n")))
+		fmt.Fprintf(&b, "<g><title>%s</title>", escaped(c.words()))
 		if n := c.losses + c.defects; n > 0 {
 			h := max(float64(timelineBars)*float64(n)/float64(most), 2)
 			fmt.Fprintf(&b, `<rect class="losses" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, float64(top+timelineBars)-h, wide, h)
@@ -130,9 +130,17 @@ func timelineColumns(cycles []CycleRow, lanes []string) (columns []column) {
 		if lane := slices.Index(lanes, row.Service); lane >= 0 && row.Fault != "" {
 			c.faults[lane] = row.Fault
 		}
-		c.words = append(c.words, cycleWords(row))
+		c.one = cycleWords(row)
 	}
 	return columns
+}
+
+// words says what came of the cycles of a column.
+func (c column) words() string {
+	if c.first == c.last {
+		return c.one
+	}
+	return fmt.Sprintf("cycles %d to %d: %s", c.first, c.last, c.outcome) + foundWords(c.losses, c.defects)
 }
 
 // cycleWords says what came of a cycle.
@@ -144,12 +152,15 @@ func cycleWords(c CycleRow) string {
 	case c.Control:
 		what = "control, without a fault"
 	}
-	s := fmt.Sprintf("cycle %d: %s, %s", c.N, what, c.Outcome)
-	if c.Losses > 0 {
-		s += fmt.Sprintf(", %d lost", c.Losses)
+	return fmt.Sprintf("cycle %d: %s, %s", c.N, what, c.Outcome) + foundWords(c.Losses, c.Defects)
+}
+
+func foundWords(losses, defects int) (s string) {
+	if losses > 0 {
+		s += fmt.Sprintf(", %d lost", losses)
 	}
-	if c.Defects > 0 {
-		s += fmt.Sprintf(", %d with defects", c.Defects)
+	if defects > 0 {
+		s += fmt.Sprintf(", %d with defects", defects)
 	}
 	return s
 }
