@@ -234,7 +234,7 @@ func TestTimeline(t *testing.T) {
 		if got := strings.Count(said, "cycle ") + strings.Count(said, "cycles ") - 1; got < tc.columns-1 || got > tc.columns {
 			t.Errorf("of %d columns it says %d", tc.columns, got)
 		}
-		if b.Len() > 300_000 {
+		if b.Len() > 500_000 {
 			t.Errorf("of %d cycles it takes %d bytes", tc.cycles, b.Len())
 		}
 		if want := fmt.Sprintf("%d losses", lost); !strings.Contains(said, want) {
