@@ -25,7 +25,7 @@ import (
 func (a *App) openDriver(ctx context.Context) (session.Driver, error) {
 	cfg := a.cfg
 	if cfg.Sessions.Driver == "http" {
-		return web.New(web.Config{BaseURL: cfg.Target.URL, Clock: a.clock})
+		return web.New(web.Config{BaseURL: cfg.Target.URL, Clock: a.clock, Evidence: cfg.Evidence.Dir})
 	}
 	found, err := browser.Find(browser.InstallOptions{Dir: a.opts.BrowserDir, ExecutablePath: cfg.Sessions.Browser.Executable,
 		Window: !cfg.Sessions.Browser.Headless})

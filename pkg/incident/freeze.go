@@ -330,7 +330,7 @@ func sentences(all []discover.Finding, s fact.ServiceState, f *finding) (out []s
 func (z *Freezer) fill(e *fact.Frozen, f *finding) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	from := f.fault.Add(-beforeFault)
+	from := f.fault.Add(-BeforeFault)
 	for _, service := range f.services {
 		s := z.shelves[service]
 		if s == nil {

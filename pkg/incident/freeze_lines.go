@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// beforeFault is how far before the fault the frozen lines and events begin.
-	beforeFault = 30 * time.Second
+	// BeforeFault is how far before the fault the frozen lines and events begin.
+	BeforeFault = 30 * time.Second
 	// afterFault is how long after a fault lines still count as near it.
 	afterFault = 10 * time.Second
 	// shelfAge and shelfBytes bound what is held of one service: the bytes twice, of the lines near the fault and of the
@@ -68,7 +68,7 @@ func (s *shelf) strike(at memory.Instant) {
 	all := s.all()
 	s.fault, s.near, s.rest = at, lines{}, lines{}
 	from, bytes := len(all), 0
-	for from > 0 && at.Sub(all[from-1].At) <= beforeFault && bytes+weigh(all[from-1]) <= shelfBytes/2 {
+	for from > 0 && at.Sub(all[from-1].At) <= BeforeFault && bytes+weigh(all[from-1]) <= shelfBytes/2 {
 		from--
 		bytes += weigh(all[from])
 	}

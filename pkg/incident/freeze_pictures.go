@@ -18,9 +18,11 @@ import (
 )
 
 const (
-	// glanceBytes bounds one document that is held until the cycle is closed, glancesBytes all of them.
-	glanceBytes  = 1 << 20
-	glancesBytes = 16 << 20
+	// glanceBytes bounds one document that is held until the cycle is closed, glancesBytes all of them, and glancesOfUser how
+	// many there are of one user: the newest.
+	glanceBytes   = 1 << 20
+	glancesBytes  = 16 << 20
+	glancesOfUser = 8
 	// missesPictured bounds the pictures that are taken of pages that miss memories in one cycle.
 	missesPictured = 8
 )
@@ -101,18 +103,25 @@ func (a *album) close(dir string, log *zap.Logger) {
 	*a = album{}
 }
 
-// Seen takes what a user's page showed when their session ended.
+// Seen takes what a user's page shows.
 func (z *Freezer) Seen(user string, g session.Glance) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	if n := len(g.Document); n > glanceBytes || z.album.bytes+n > glancesBytes {
-		return
+	z.album.see(user, g)
+}
+
+func (a *album) see(user string, g session.Glance) {
+	if a.glances == nil {
+		a.glances = map[string][]session.Glance{}
 	}
-	if z.album.glances == nil {
-		z.album.glances = map[string][]session.Glance{}
+	if own := a.glances[user]; len(own) == glancesOfUser {
+		a.bytes -= len(own[0].Document)
+		a.glances[user] = slices.Delete(own, 0, 1)
 	}
-	z.album.bytes += len(g.Document)
-	z.album.glances[user] = append(z.album.glances[user], g)
+	if n := len(g.Document); n <= glanceBytes && a.bytes+n <= glancesBytes {
+		a.bytes += n
+		a.glances[user] = append(a.glances[user], g)
+	}
 }
 
 // Traced takes the trace of a user's session, a file that is removed when nothing comes of it.

@@ -17,6 +17,8 @@ type Glance struct {
 
 // glancer is a surface that can be glanced at.
 type glancer interface {
+	// Loaded says when the document was asked for that the page shows; zero where there is none.
+	Loaded() memory.Instant
 	Glance(ctx context.Context) (Glance, error)
 }
 
@@ -25,9 +27,10 @@ type tracer interface {
 	SaveTrace(ctx context.Context, name string) (file string)
 }
 
-// Glance takes what the surface holds; ok is false where there is nothing to be had, or not in time.
-func (s *Session) Glance(ctx context.Context) (g Glance, ok bool) {
-	if sf, can := s.surface.(glancer); can {
+// Glance takes what the surface holds; ok is false where there is nothing to be had, or not in time, or where it is still
+// the document of another glance, loaded then.
+func (s *Session) Glance(ctx context.Context, loaded memory.Instant) (g Glance, ok bool) {
+	if sf, can := s.surface.(glancer); can && (loaded.IsZero() || sf.Loaded() != loaded) {
 		g, err := sf.Glance(ctx)
 		return g, err == nil
 	}

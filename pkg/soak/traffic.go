@@ -58,6 +58,8 @@ type part struct {
 	left    int             // memories to tell
 	forgets []memory.Memory // memories to delete
 	rand    *rand.Rand      // of the pace
+	began   memory.Instant  // of the session
+	loaded  memory.Instant  // the document that was seen last
 }
 
 func (p *part) done() bool { return p.left == 0 && len(p.forgets) == 0 }
@@ -65,12 +67,13 @@ func (p *part) done() bool { return p.left == 0 && len(p.forgets) == 0 }
 // session is one session of the user, until its part is done or something fails.
 func (p *part) session(ctx context.Context) error {
 	f := fact.Session{User: p.user.Name, Driver: p.Driver, Outcome: "ok", Began: p.Clock.Now()}
+	p.began = f.Began
 	s, err := p.Player.Open(ctx, p.user)
 	if err == nil {
 		var broken error // the ledger's
 		broken, err = p.script(ctx, s)
 		if err != nil {
-			p.seen(ctx, s)
+			p.seen(ctx, s, memory.Instant{})
 		}
 		if err != nil && ctx.Err() == nil {
 			// Evidence is for the unexpected. That a fault of ours cuts a session off is expected; the loop keeps only
@@ -79,7 +82,7 @@ func (p *part) session(ctx context.Context) error {
 				f.Files = s.Evidence(context.WithoutCancel(ctx), fmt.Sprintf("cycle%d-%s", p.cycle, p.user.Name))
 			}
 		}
-		if p.Freezer != nil && p.struck(f.Began) {
+		if p.Freezer != nil && p.struck(p.began) {
 			if file := s.SaveTrace(context.WithoutCancel(ctx), fmt.Sprintf("cycle%d-%s-session", p.cycle, p.user.Name)); file != "" {
 				p.Freezer.Traced(p.user.Name, file)
 			}
@@ -124,16 +127,18 @@ func (p *part) script(ctx context.Context, s *session.Session) (broken, err erro
 			return broken, err
 		}
 	}
-	p.seen(ctx, s)
+	p.seen(ctx, s, memory.Instant{})
 	return nil, s.Logout(ctx)
 }
 
-// seen keeps what the user's page shows at the end, in case that a memory on it is found missing.
-func (p *part) seen(ctx context.Context, s *session.Session) {
+// seen keeps what the user's page shows, in case that a memory on it is found missing, unless it is still the document
+// of the last time.
+func (p *part) seen(ctx context.Context, s *session.Session, last memory.Instant) {
 	if p.Freezer == nil {
 		return
 	}
-	if g, ok := s.Glance(context.WithoutCancel(ctx)); ok {
+	if g, ok := s.Glance(context.WithoutCancel(ctx), last); ok {
+		p.loaded = g.Loaded
 		p.Freezer.Seen(p.user.Name, g)
 	}
 }
@@ -152,6 +157,10 @@ func (p *part) tell(ctx context.Context, s *session.Session) (broken, err error)
 		Memory: m.ID, Outcome: r.Outcome, Levels: r.Levels, Cause: r.Cause, Detail: r.Detail, At: r.At,
 	}); broken != nil {
 		return broken, nil
+	}
+	// A page that is loaded anew with each message shows at the end what a fault has left of it: so it is seen before.
+	if err == nil && !p.struck(p.began) {
+		p.seen(ctx, s, p.loaded)
 	}
 	return nil, err
 }

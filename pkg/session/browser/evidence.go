@@ -11,6 +11,7 @@ import (
 	"github.com/playwright-community/playwright-go"
 	"go.uber.org/zap"
 
+	"amnesia/pkg/memory"
 	"amnesia/pkg/session"
 )
 
@@ -62,6 +63,15 @@ func (s *surface) Evidence(ctx context.Context, name string) []string {
 
 // glanceTimeout bounds one glance: nobody waits long for what may never be asked for.
 const glanceTimeout = time.Second
+
+// Loaded says when the document was asked for.
+func (s *surface) Loaded() memory.Instant {
+	doc, _ := s.net.document()
+	if doc == nil {
+		return memory.Instant{}
+	}
+	return doc.began
+}
 
 // Glance gives the document as it stands.
 func (s *surface) Glance(ctx context.Context) (session.Glance, error) {

@@ -133,6 +133,7 @@ func withoutFragment(u *url.URL) string {
 // navigation is a page on its way.
 type navigation struct {
 	doing  string
+	began  memory.Instant
 	cancel context.CancelFunc
 	sent   chan struct{} // closed once the request has been written, or has failed
 	done   chan struct{} // closed when hops is set
@@ -143,7 +144,7 @@ type navigation struct {
 // context: as in a browser, a click is over long before its answer.
 func (s *surface) start(doing string, o *outgoing) *navigation {
 	ctx, cancel := context.WithCancel(s.life)
-	nav := &navigation{doing: doing, cancel: cancel, sent: make(chan struct{}), done: make(chan struct{})}
+	nav := &navigation{doing: doing, began: s.acted, cancel: cancel, sent: make(chan struct{}), done: make(chan struct{})}
 	sent := sync.OnceFunc(func() { close(nav.sent) })
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) {
 		if i.Err == nil {

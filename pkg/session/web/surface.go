@@ -27,8 +27,10 @@ type surface struct {
 	end    context.CancelFunc
 	closed func()
 
-	page    *page       // the document shown; nil before the first and after one that failed
-	broken  error       // why there is no page
+	page    *page // the document shown; nil before the first and after one that failed
+	broken  error // why there is no page
+	good    *page // the last one that was no error page
+	goodAt  memory.Instant
 	nav     *navigation // on its way; nil when none is
 	acted   memory.Instant
 	seen    []*exchange // since the last action
@@ -98,6 +100,9 @@ func (s *surface) settle(ctx context.Context, doing string) error {
 	last := nav.hops[len(nav.hops)-1]
 	s.seen = append(s.seen, nav.hops...)
 	s.page, s.broken = last.page, s.failure(s.life, nav.doing, last.url, last.err)
+	if s.page != nil && s.page.status < 400 {
+		s.good, s.goodAt = s.page, nav.began
+	}
 	if last.body != nil {
 		s.keep(last)
 	}
@@ -356,19 +361,22 @@ func (s *surface) request(ctx context.Context, doing string, o *outgoing) (sessi
 	return session.Response{URL: x.url, Status: x.status, Header: x.header, Body: x.body}, nil
 }
 
-// Glance gives the last document, or else the last response to a request step. That it was asked for with the last action
-// is the latest that can be.
+// Loaded says when the last document was asked for that is no error page: it stays before its user's eyes, whatever comes
+// after it.
+func (s *surface) Loaded() memory.Instant { return s.goodAt }
+
+// Glance gives that document, or else the last response to a request step.
 func (s *surface) Glance(context.Context) (session.Glance, error) {
-	g := session.Glance{Loaded: s.acted, At: s.d.cfg.Clock.Now()}
+	g := session.Glance{Loaded: s.goodAt, At: s.d.cfg.Clock.Now()}
 	switch {
-	case s.page != nil && s.page.status < 400:
+	case s.good != nil:
 		var b bytes.Buffer
-		if err := html.Render(&b, s.page.tree()); err != nil {
+		if err := html.Render(&b, s.good.tree()); err != nil {
 			return g, err
 		}
-		g.URL, g.Document = s.page.url.String(), b.String()
-	case s.page == nil && s.last != nil && s.lastURL != nil:
-		g.URL, g.Document = s.lastURL.String(), "<pre>"+html.EscapeString(string(s.last))+"</pre>"
+		g.URL, g.Document = s.good.url.String(), b.String()
+	case s.last != nil && s.lastURL != nil:
+		g.Loaded, g.URL, g.Document = s.acted, s.lastURL.String(), "<pre>"+html.EscapeString(string(s.last))+"</pre>"
 	default:
 		return g, errors.New("there is no page")
 	}
