@@ -54,8 +54,14 @@ const curveWide, curveHigh = 8 * vg.Inch, 4.5 * vg.Inch
 
 // DrawCurves draws the curves as an SVG picture: a line for each fault, with its 95 % band.
 func DrawCurves(w io.Writer, title string, curves []oracle.Curve) error {
+	return drawCurves(w, title, color.White, curves)
+}
+
+// drawCurves draws on a ground; nil: on that of the page around it.
+func drawCurves(w io.Writer, title string, ground color.Color, curves []oracle.Curve) error {
 	const alpha = 60
 	p := plot.New()
+	p.BackgroundColor = ground
 	p.Title.Text = terminal.Line(title) // XML has no control characters either
 	p.X.Label.Text = "time from the acknowledgement to the fault"
 	p.Y.Label.Text = "share of memories lost"
@@ -104,10 +110,10 @@ func durations(low, high float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// DrawCurvesInline draws the curves as a picture to be put into a page (an svg element), in the colours of its text.
+// DrawCurvesInline draws the curves as a picture to be put into a page (an svg element), in the colours of its text and on its ground.
 func DrawCurvesInline(w io.Writer, curves []oracle.Curve) error {
 	var b bytes.Buffer
-	if err := DrawCurves(&b, "", curves); err != nil {
+	if err := drawCurves(&b, "", nil, curves); err != nil {
 		return err
 	}
 	drawn := b.String()

@@ -5,6 +5,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,5 +64,23 @@ func TestDrawCurves(t *testing.T) {
 	}
 	if shapes < 4 {
 		t.Errorf("%d shapes are no two curves with their bands", shapes)
+	}
+}
+
+// In a page the picture takes the colours of the page: what is black or white of its own cannot be read in one of its schemes.
+func TestDrawCurvesInline(t *testing.T) {
+	var inline, file bytes.Buffer
+	if err := DrawCurvesInline(&inline, someCurves()); err != nil {
+		t.Fatal(err)
+	}
+	if err := DrawCurves(&file, "a target", someCurves()); err != nil {
+		t.Fatal(err)
+	}
+	ofItsOwn := regexp.MustCompile(`(?i)#(000000|ffffff)\b|\b(black|white)\b`)
+	if own := ofItsOwn.FindAllString(inline.String(), -1); len(own) > 0 {
+		t.Errorf("in a page the picture has %q", own)
+	}
+	if own := ofItsOwn.FindAllString(file.String(), -1); !slices.Contains(own, "#FFFFFF") {
+		t.Errorf("as a file it has no ground: %q", own)
 	}
 }
