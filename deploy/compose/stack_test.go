@@ -41,7 +41,7 @@ type stack struct {
 	soaks string
 }
 
-func newStack(t *testing.T) *stack {
+func newStack(t *testing.T, project string) *stack {
 	t.Helper()
 	if out, err := exec.Command("../engine/up").CombinedOutput(); err != nil {
 		why := fmt.Sprintf("no Docker engine: %v: %s", err, out)
@@ -211,7 +211,7 @@ const (
 )
 
 func TestStack(t *testing.T) {
-	s := newStack(t)
+	s := newStack(t, project)
 	t.Run("healthy", func(t *testing.T) {
 		sum, code := s.run(t, soak{cycles: 15, over: "sessions: {users: 4}\n"})
 		if code != 0 || sum.Outcome != fact.CycleClean || sum.Cycles.Inconclusive > 0 || len(losses(sum)) > 0 {

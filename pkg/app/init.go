@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -85,8 +87,10 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 		}
 		fmt.Fprintf(&b, "  %s    # with the environment that the stack was brought up with\n", shell(i.draft.Project.Compose(path, unlabelled)))
 	}
-	for _, e := range i.exports {
-		fmt.Fprintf(&b, "  %s\n", e)
+	for _, name := range slices.Sorted(maps.Keys(i.exports)) {
+		if strings.Contains(string(data), name) {
+			fmt.Fprintf(&b, "  %s\n", i.exports[name])
+		}
 	}
 	name := ""
 	if o.File != "amnesia.yaml" {
@@ -131,7 +135,7 @@ type initer struct {
 	a       opened
 	engine  *docker.Engine
 	draft   discover.Draft
-	exports []string          // commands that set what the file names
+	exports map[string]string // commands that set the variables, by name
 	env     map[string]string // the variables that the file names, as they will be: secrets
 	probe   *explore.Found    // what the first user found; nil: there was none
 }
@@ -153,7 +157,9 @@ func (o opened) close() error {
 func (i *initer) redact(err error) error {
 	return redactError(err, func(s string) string {
 		for _, secret := range i.env {
-			s = strings.ReplaceAll(s, secret, "[redacted]")
+			if secret != "" {
+				s = strings.ReplaceAll(s, secret, "[redacted]")
+			}
 		}
 		return s
 	})
@@ -169,7 +175,7 @@ func (i *initer) look(ctx context.Context) error {
 		return err
 	}
 	d := &i.draft
-	d.Gaps, d.Notes, i.env = map[string]string{}, map[string]string{}, map[string]string{}
+	d.Gaps, d.Notes, i.env, i.exports = map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}
 	i.say("asking the services of %s what they are", d.Project.Name)
 	d.Parts = discover.Survey(ctx, containers)
 	if err := i.front(); err != nil {
@@ -183,7 +189,26 @@ func (i *initer) look(ctx context.Context) error {
 		return err
 	}
 	d.Keep()
+	d.Listen = freeListen(ctx)
 	return nil
+}
+
+// freeListen gives an address for the daemon to listen on where its usual one is taken; empty: it is not.
+func freeListen(ctx context.Context) string {
+	const usual, most = 9464, 9500
+	for port := usual; port < most; port++ {
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			continue
+		}
+		_ = l.Close() // it was only to see that it can be
+		if port == usual {
+			return ""
+		}
+		return address
+	}
+	return ""
 }
 
 // project finds the one to look at, and opens the engine for all of its services.

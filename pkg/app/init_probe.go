@@ -69,6 +69,10 @@ func (i *initer) explore(ctx context.Context) error {
 // stores looks for what the first user told in every store.
 func (i *initer) stores(ctx context.Context) {
 	d := &i.draft
+	deadline := time.Now()
+	if i.probe != nil {
+		deadline = i.probe.ToldAt.Add(arriveWithin)
+	}
 	for _, p := range d.Parts {
 		if p.Kind == "" || p.Unfit != "" {
 			continue
@@ -78,7 +82,7 @@ func (i *initer) stores(ctx context.Context) {
 			continue
 		}
 		i.say("looking in %s for what was told", p.Service)
-		looks, err := i.locate(ctx, p)
+		looks, err := i.locate(ctx, p, deadline)
 		switch {
 		case err != nil:
 			d.Blind = append(d.Blind, discover.Note{Service: p.Service, Text: "could not look into it (" + i.redact(err).Error() + "): fill in a view"})
@@ -108,11 +112,11 @@ func (i *initer) named(name string) (n int) {
 }
 
 // locate waits until a store has what was told last, and says how it is read there.
-func (i *initer) locate(ctx context.Context, p discover.Part) (looks []discover.Look, err error) {
+func (i *initer) locate(ctx context.Context, p discover.Part, deadline time.Time) (looks []discover.Look, err error) {
 	m := i.probe.Told[len(i.probe.Told)-1]
 	ctx, cancel := context.WithTimeout(ctx, arriveWithin+viewWithin)
 	defer cancel()
-	for deadline := time.Now().Add(arriveWithin); ; {
+	for {
 		switch p.Kind {
 		case discover.Redis:
 			looks, err = i.inRedis(ctx, p, m)
@@ -188,9 +192,7 @@ func (i *initer) export(name, value, container, from, secret string) {
 		get += ` | od -An -v -tx1 | tr -d '\n' | sed 's/ 0a$//; s/ /%/g'`
 	}
 	command := fmt.Sprintf("export %s=\"%s\"", name, strings.ReplaceAll(value, "%s", "$("+get+")"))
-	if !slices.Contains(i.exports, command) {
-		i.exports = append(i.exports, command)
-	}
+	i.exports[name] = command
 }
 
 func (i *initer) inPostgres(ctx context.Context, p discover.Part, m memory.Memory) (looks []discover.Look, err error) {

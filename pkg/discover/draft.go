@@ -10,6 +10,7 @@ import (
 
 	"amnesia/chaos"
 	"amnesia/pkg/session"
+	"amnesia/pkg/terminal"
 )
 
 // Draft is a configuration under way: what was found out of a stack, and what was not.
@@ -26,6 +27,7 @@ type Draft struct {
 	Gaps       map[string]string // why a section is missing
 	Looks      []Look
 	Blind      []Note // stores in which nothing was found
+	Listen     string // where the daemon is to listen; empty: at the usual address
 }
 
 // Note is a remark on a service.
@@ -120,6 +122,10 @@ func (d *Draft) YAML() []byte {
 	w.line("# The least time between two faults, and the most in an hour. More time where people use the target.")
 	w.line("limits: {every: 5s, per_hour: 600, recovery: 60s}")
 	w.line("ledger: {path: amnesia.db}")
+	if d.Listen != "" {
+		w.remark("", "The usual port is taken.")
+		w.line("web: {listen: %s}", Scalar(d.Listen))
+	}
 	return []byte(w.b.String())
 }
 
@@ -134,9 +140,9 @@ func (w *writer) line(form string, args ...any) {
 	w.b.WriteString(strings.TrimRight(text, " ") + "\n")
 }
 
-// remark writes a comment; a line break in what a target said begins no line of the file.
+// remark writes a comment. What a target said in it begins no line of the file, and does nothing to a terminal.
 func (w *writer) remark(indent, text string) {
-	w.line("%s", indent+"# "+strings.Join(strings.Fields(text), " "))
+	w.line("%s", indent+"# "+strings.Join(strings.Fields(terminal.Text(text)), " "))
 }
 
 func (d *Draft) target(w *writer) {
@@ -429,7 +435,7 @@ func (p Project) Compose(file string, services []string) []string {
 	for _, f := range append(slices.Clone(p.Files), file) {
 		words = append(words, "--file", f)
 	}
-	return append(append(words, "up", "--detach", "--no-deps"), services...)
+	return append(append(words, "up", "--detach", "--wait", "--no-deps"), services...)
 }
 
 // Roundest guesses a time that somebody has set from a range that it lies in: the one that is written shortest.

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,7 @@ type Found struct {
 	Teller   *session.Teller
 	User     session.User
 	Told     []memory.Memory // and acknowledged, as far as can be seen; by User
+	ToldAt   time.Time       // when the last of them was
 }
 
 // Gap says why a section is missing; empty: it is not.
@@ -168,6 +170,7 @@ func (e *explorer) elements(ctx context.Context, fits func([]session.Element) bo
 	var since time.Time
 	for {
 		now, err := e.page.Elements(ctx)
+		now = slices.DeleteFunc(now, func(el session.Element) bool { return template(el.Selector) })
 		switch {
 		case session.IsRig(err):
 			return nil, false, err
@@ -197,6 +200,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// template reports whether a script would take a selector for a template.
+func template(selector string) bool { return strings.Contains(selector, "{{") }
 
 // where gives the page's address as a script has it: relative to the target, without what is of this visit only.
 func (e *explorer) where() string { return relative(e.cfg.URL, e.page.Address()) }

@@ -50,9 +50,9 @@ func (e *explorer) tell(ctx context.Context) error {
 			return &gap{"tell", "a message was sent by " + describe(steps) + ", and nothing came of it"}
 		}
 		texts, marks, traffic = append(texts, m.Text), append(marks, m.Token), heard
-		e.found.Told = append(e.found.Told, m)
+		e.found.Told, e.found.ToldAt = append(e.found.Told, m), time.Now()
 	}
-	places, err := e.page.Places(ctx, texts, marks)
+	places, err := e.places(ctx, texts, marks)
 	if err != nil {
 		return err
 	}
@@ -62,6 +62,11 @@ func (e *explorer) tell(ctx context.Context) error {
 	}
 	e.found.Script.Tell = append(steps, acks...)
 	return nil
+}
+
+func (e *explorer) places(ctx context.Context, texts, marks []string) ([]session.Place, error) {
+	found, err := e.page.Places(ctx, texts, marks)
+	return slices.DeleteFunc(found, func(p session.Place) bool { return template(p.Selector) }), err
 }
 
 func describe(steps []session.Step) string {
@@ -174,7 +179,7 @@ func (e *explorer) again(ctx context.Context) (err error) {
 	}
 	deadline := time.Now().Add(e.cfg.Patience)
 	for {
-		places, err := e.page.Places(ctx, texts, marks)
+		places, err := e.places(ctx, texts, marks)
 		if session.IsRig(err) {
 			return err
 		}

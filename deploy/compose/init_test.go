@@ -1,0 +1,160 @@
+package compose_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"amnesia/chaos"
+	"amnesia/pkg/app"
+	"amnesia/pkg/memory"
+	"amnesia/pkg/report"
+)
+
+// TestInit goes the way of a person who has a stack and nothing else. A Redis that keeps no append-only file is the only
+// home of memories in it, and no container is labelled. They run init, and then, word for word, what it says comes next;
+// the file is not touched.
+func TestInit(t *testing.T) {
+	const name = project + "-init"
+	s := newStack(t, name)
+	dir := t.TempDir()
+	bin := t.TempDir()
+	amnesia, err1 := filepath.Abs("../../bin/amnesia")
+	compose, err2 := filepath.Abs("compose")
+	docker, err3 := exec.LookPath("docker")
+	if err := errors.Join(err1, err2, err3, os.Symlink(amnesia, filepath.Join(bin, "amnesia"))); err != nil {
+		t.Fatal(err)
+	}
+	// "docker compose" is there even where Docker has no such plugin.
+	write(t, bin, "docker", "#!/bin/sh\nPATH='"+os.Getenv("PATH")+"'\nif [ \"$1\" = compose ]; then shift; exec "+compose+" \"$@\"; fi\nexec "+docker+" \"$@\"\n")
+	s.env = append(s.env, "PATH="+bin+":"+os.Getenv("PATH"), "CHATAPP_HOMES=redis", "PG_DSN=")
+	up := exec.CommandContext(t.Context(), "./up", "app", "redis", "postgres")
+	up.Env = append(slices.Clone(s.env), "BUGS=redis-rdb,unlabelled", "HOMES=redis")
+	if out, err := up.CombinedOutput(); err != nil {
+		t.Fatalf("up: %v\n%s", err, out)
+	}
+	for _, service := range []string{"redis", "postgres"} {
+		image, err := exec.Command("docker", "inspect", "--format", "{{.Config.Image}}", name+"-"+service+"-1").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.env = append(s.env, "AMNESIA_IMAGE_"+strings.ToUpper(service)+"="+strings.TrimSpace(string(image)))
+	}
+	sh := func(code int, script string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -e\n"+script)
+		cmd.Dir, cmd.Env = dir, s.env
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		err := cmd.Run()
+		exit := (*exec.ExitError)(nil)
+		if err != nil && !errors.As(err, &exit) || cmd.ProcessState.ExitCode() != code {
+			t.Fatalf("%s: %v, and not exit code %d\n%s\n%s", script, err, code, stdout.Bytes(), tail(stderr.String(), 40))
+		}
+		return stdout.String()
+	}
+	result := sh(0, "amnesia init --project "+name)
+	if want := "Wrote amnesia.compose.yaml: app, postgres, redis are not labelled"; !strings.Contains(result, want) {
+		t.Errorf("it does not say %q:\n%s", want, result)
+	}
+	sh(2, "amnesia init --project "+name) // the file is there
+	_, next, _ := strings.Cut(result, "\nNext:\n")
+	steps := strings.Split(strings.TrimSpace(next), "\n")
+	file := read(t, dir, "amnesia.yaml")
+
+	// Unlabelled, every fault would be refused.
+	doctor := "amnesia doctor -o json"
+	if found := diagnose(t, sh(3, doctor)); len(failed(found)) == 0 {
+		t.Errorf("the doctor finds nothing wrong with services that may not be touched")
+	}
+	exports := "" // they last as long as their shell
+	for _, step := range steps {
+		switch step = strings.TrimSpace(step); {
+		case strings.HasPrefix(step, "export "):
+			exports += step + "\n"
+		case !strings.HasPrefix(step, "amnesia "):
+			sh(0, step)
+		}
+	}
+	// What the doctor has to say of the stack is what was planted, and that stores in which nothing was found were not asked.
+	found := diagnose(t, sh(3, exports+doctor))
+	if checks := failed(found); len(checks) > 0 {
+		t.Errorf("the doctor: %q", checks)
+	}
+	sh(0, exports+doctor+" --ignore redis-no-aof,unread")
+
+	out := sh(3, fmt.Sprintf("%samnesia run --armed --cycles 3 --seed %d -o json", exports, killing(t, filepath.Join(dir, "amnesia.yaml"), "redis")))
+	var sum report.Summary
+	if err := json.Unmarshal([]byte(out), &sum); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	said{kinds: []memory.Kind{memory.Lost}, by: []string{chaos.Kill + " of redis"}}.check(t, sum, 3)
+	if read(t, dir, "amnesia.yaml") != file {
+		t.Error("the file was edited")
+	}
+}
+
+// killing gives a seed with which the second cycle, the first with a fault, kills the service: what a run finds sooner or
+// later is found at once.
+func killing(t *testing.T, file, service string) uint64 {
+	t.Helper()
+	cfg, err := app.LoadConfig([]string{file}, func(string) string { return "postgres://" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := chaos.PlanConfig{}
+	for _, s := range cfg.Target.Services {
+		plan.Services = append(plan.Services, s.Name)
+	}
+	for _, f := range cfg.Faults {
+		plan.Rules = append(plan.Rules, chaos.Rule{Kind: f.Kind, Service: f.Service, Weight: f.Weight})
+	}
+	for seed := range uint64(1000) {
+		if inj, ok := chaos.Plan(seed, plan, 2, chaos.Prior{}); ok && inj.Kind == chaos.Kill && inj.Service == service {
+			return seed
+		}
+	}
+	t.Fatalf("no seed kills %s", service)
+	return 0
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, dir, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func diagnose(t *testing.T, out string) (d app.Diagnosis) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return d
+}
+
+// failed names the checks that failed.
+func failed(d app.Diagnosis) (names []string) {
+	for _, c := range d.Checks {
+		if c.Result == "failed" {
+			names = append(names, c.Name+": "+c.Detail)
+		}
+	}
+	return names
+}
