@@ -16,7 +16,7 @@ import (
 	"amnesia/pkg/fact"
 	"amnesia/pkg/ledger"
 	"amnesia/pkg/memory"
-	"amnesia/pkg/session/browser"
+	"amnesia/pkg/session/browser/browsertest"
 )
 
 // markup tries to leave the place it is in, wherever that is in a page.
@@ -219,7 +219,11 @@ type seen struct {
 // inChromium opens a file in Chromium, and gives the milliseconds to the load event and to the first paint.
 func inChromium(t *testing.T, file string) (load, paint float64, s seen) {
 	t.Helper()
-	page := chromium(t)
+	b := browsertest.Chromium(t)
+	page, err := b.NewPage()
+	if err != nil {
+		t.Fatal(err)
+	}
 	page.OnRequest(func(r playwright.Request) { s.requests = append(s.requests, r.URL()[:min(80, len(r.URL()))]) })
 	page.OnConsole(func(m playwright.ConsoleMessage) { s.errors = append(s.errors, m.Text()) })
 	page.OnPageError(func(err error) { s.errors = append(s.errors, err.Error()) })
@@ -258,31 +262,6 @@ func dataless(urls []string) (out []string) {
 		}
 	}
 	return out
-}
-
-// chromium opens a page in a real browser. Where there is none the test is skipped, but not in CI.
-func chromium(t *testing.T) playwright.Page {
-	t.Helper()
-	found, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	} else if err != nil {
-		t.Skip(err)
-	}
-	pw, err := playwright.Run(&playwright.RunOptions{DriverDirectory: found.DriverDir, SkipInstallBrowsers: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = pw.Stop() })
-	b, err := pw.Chromium.Launch(playwright.BrowserTypeLaunchOptions{ExecutablePath: &found.ExecutablePath, ChromiumSandbox: playwright.Bool(false)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := b.NewPage()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return page
 }
 
 // TestWhyNeedsTheLedgerAlone: nothing of the run is left but the file.
