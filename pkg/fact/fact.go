@@ -332,6 +332,8 @@ func At(f Fact) memory.Instant {
 		return f.At
 	case Frozen:
 		return f.At
+	case Muting:
+		return f.At
 	}
 	return memory.Instant{}
 }

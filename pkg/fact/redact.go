@@ -50,6 +50,12 @@ func Redact(f Fact, clean func(string) string) Fact {
 	case Pause:
 		f.Reason = clean(f.Reason)
 		return f
+	case Muting:
+		f.Known = slices.Clone(f.Known)
+		for i := range f.Known {
+			f.Known[i].Reason = clean(f.Known[i].Reason)
+		}
+		return f
 	case Frozen:
 		f.Logs, f.Services = slices.Clone(f.Logs), slices.Clone(f.Services)
 		for i := range f.Logs {

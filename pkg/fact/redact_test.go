@@ -11,7 +11,7 @@ import (
 )
 
 // spoken are the fields in which others speak.
-var spoken = []string{"Detail", "Error", "Line", "Reason", "Because"}
+var spoken = []string{"Detail", "Error", "Line", "Reason", "Because", "Command", "Findings"}
 
 // fill puts a text into every string of v, a list of one into every list, and a value behind every pointer.
 func fill(v reflect.Value, text string) {
@@ -26,6 +26,9 @@ func fill(v reflect.Value, text string) {
 		fill(v.Index(0), text)
 	case reflect.Struct:
 		for i := range v.NumField() {
+			if !v.Type().Field(i).IsExported() {
+				continue // of a time
+			}
 			fill(v.Field(i), text)
 		}
 	}
@@ -34,7 +37,7 @@ func fill(v reflect.Value, text string) {
 // TestRedact: of every fact, all that others said is cleaned and nothing else, and the fact itself stays as it was.
 func TestRedact(t *testing.T) {
 	for _, empty := range []Fact{Run{}, Contracts{}, Cycle{}, Begun{}, Settled{}, ForgetBegun{}, ForgetSettled{}, Told{}, Retired{}, Sweep{}, Step{},
-		Gate{}, Death{}, Log{}, Session{}, Gap{}, Judged{}, Pause{}} {
+		Gate{}, Death{}, Log{}, Session{}, Gap{}, Judged{}, Pause{}, Frozen{}, Muting{}} {
 		v := reflect.New(reflect.TypeOf(empty)).Elem()
 		fill(v, "a sesame b")
 		before := fmt.Sprintf("%#v", v.Interface())
@@ -66,6 +69,9 @@ func look(t *testing.T, v reflect.Value, path, field string) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			name := v.Type().Field(i).Name
+			if !v.Type().Field(i).IsExported() {
+				continue
+			}
 			look(t, v.Field(i), path+"."+name, name)
 		}
 	}

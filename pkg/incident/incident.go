@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
@@ -33,12 +32,8 @@ type Member struct {
 	At      memory.Instant `json:"at"`
 }
 
-// Known mutes an incident until a date: a person knows of it, and wants to hear of others.
-type Known struct {
-	Fingerprint string    `json:"fingerprint"`
-	Until       time.Time `json:"until"`
-	Reason      string    `json:"reason"`
-}
+// Known mutes an incident until a date.
+type Known = fact.Known
 
 // mostMembers bounds the members that are kept of one incident, in each of its halves: the first and the newest.
 const mostMembers = 100
@@ -76,7 +71,8 @@ func fingerprint(class, fault, service string, views []string) string {
 // Log is the incidents of a ledger. It folds facts, and holds of a memory only what is still open: of a ledger of a
 // million it stays small.
 type Log struct {
-	known     []Known
+	known     []Known // of whoever reads
+	muted     []Known // of the daemon, as the ledger has it
 	incidents map[string]*Incident
 	order     []*Incident // by their first
 	in        members
@@ -99,7 +95,7 @@ func (m members) retire(gone memory.Set) {
 	}
 }
 
-// NewLog gives an empty log, in which the known ones are muted until their date.
+// NewLog gives an empty log, in which the known ones are muted until their date, beside those that the ledger says are.
 func NewLog(known []Known) *Log {
 	return &Log{known: known, incidents: map[string]*Incident{}, in: members{}, cycle: map[string]int{}}
 }
@@ -116,6 +112,8 @@ func (l *Log) Apply(e fact.Entry) {
 			}
 			i.Evidence = append(i.Evidence, f)
 		}
+	case fact.Muting:
+		l.muted = f.Known
 	case fact.Retired:
 		l.in.retire(f.Memories)
 	}
@@ -169,10 +167,13 @@ func (l *Log) Get(fingerprint string, now memory.Instant) (Incident, bool) {
 	return l.copy(i, now), true
 }
 
+// Known gives what mutes incidents: what the log was made with, and what the last daemon was told.
+func (l *Log) Known() []Known { return slices.Concat(l.known, l.muted) }
+
 func (l *Log) copy(i *Incident, now memory.Instant) Incident {
 	c := *i
 	c.Views, c.Members, c.Evidence = slices.Clone(i.Views), slices.Clone(i.Members), slices.Clone(i.Evidence)
-	c.Known = Muted(l.known, i.Fingerprint, now)
+	c.Known = Muted(l.Known(), i.Fingerprint, now)
 	return c
 }
 

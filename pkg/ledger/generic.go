@@ -24,6 +24,7 @@ const (
 	kindGap           = "gap"
 	kindPause         = "pause"
 	kindFrozen        = "frozen"
+	kindMuting        = "muting"
 )
 
 // generic is a fact as the table fact holds it.
@@ -74,6 +75,8 @@ func encodeGeneric(f fact.Fact) (generic, error) {
 			return g, err
 		}
 		g = generic{kind: kindFrozen, ref: int64(f.Cycle), wall: f.At.Wall}
+	case fact.Muting:
+		g = generic{kind: kindMuting, wall: f.At.Wall}
 	default:
 		return g, fmt.Errorf("a %T is no fact that the ledger knows (facts are passed by value)", f)
 	}
@@ -115,6 +118,8 @@ func decodeGeneric(kind string, body []byte) (fact.Fact, error) {
 		return decode[fact.Pause](body)
 	case kindFrozen:
 		return decode[fact.Frozen](body)
+	case kindMuting:
+		return decode[fact.Muting](body)
 	}
 	return nil, fmt.Errorf("a fact of the unknown kind %q: %w", kind, errDamaged)
 }

@@ -94,6 +94,7 @@ func one() []fact.Fact {
 			Logs: []fact.Log{{Service: "redis", Line: "ready", At: at(20)}}, Cut: 3,
 			Events:   []fact.ServiceEvent{{Service: "redis", Kind: "die", Exit: 137, Ours: true, Instance: health.Instances[0], At: time.Unix(7, 0).UTC()}},
 			Pictures: []fact.Picture{{File: "a.png", Kind: "screenshot", When: "after", Memory: 5, User: "ann", At: at(21)}}, At: at(43)},
+		fact.Muting{Known: []fact.Known{{Fingerprint: "silent/kill/redis/redis", Until: time.Unix(9, 0).UTC(), Reason: "ticket 7"}}, At: at(44)},
 	}
 }
 
