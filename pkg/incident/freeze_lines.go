@@ -58,7 +58,8 @@ func (s *shelf) push(f fact.Log) {
 		return
 	}
 	s.rest.push(f)
-	for s.rest.bytes > shelfBytes || f.At.Sub(s.rest.list[0].At) > shelfAge {
+	// A line may be larger than all that is held.
+	for len(s.rest.list) > 0 && (s.rest.bytes > shelfBytes || f.At.Sub(s.rest.list[0].At) > shelfAge) {
 		s.rest.drop()
 	}
 }
