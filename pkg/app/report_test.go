@@ -288,3 +288,46 @@ func TestWhyNeedsTheLedgerAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsKnownIsInTheLedger: whoever judges or reads it later needs no configuration for it.
+func TestWhatIsKnownIsInTheLedger(t *testing.T) {
+	for _, tc := range []struct {
+		until string
+		code  int
+		says  string
+	}{
+		{"2026-09-21", exitFound, " -  "}, // the ledger's last day is the 21st: over
+		{"2027-01-01", exitNothing, "2027-01-01: ticket 7"},
+	} {
+		until, err := time.Parse(time.DateOnly, tc.until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "amnesia.db")
+		l, err := ledger.Open(t.Context(), path, ledger.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &scribe{t: t, l: l, now: 1e12}
+		s.note(fact.Muting{Known: []fact.Known{{Fingerprint: "silent/kill/redis/page+redis", Until: until, Reason: "ticket 7"}}, At: s.at()})
+		s.soak(5, 5, "20261130T020000.000Z-cycle5.png")
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		var b bytes.Buffer
+		c := NewConsole(&b, &b, false)
+		code, err := Judge(t.Context(), c, JudgeOptions{Ledger: path, CI: CIOptions{JUnit: filepath.Join(dir, "junit.xml"), Markdown: filepath.Join(dir, "job.md")}})
+		if err != nil || code != tc.code {
+			t.Errorf("until %s: exit code %d, %v, want %d:\n%s", tc.until, code, err, tc.code, b.String())
+		}
+		junit, err := os.ReadFile(filepath.Join(dir, "junit.xml"))
+		if err != nil || bytes.Contains(junit, []byte("<skipped")) != (tc.code == exitNothing) {
+			t.Errorf("until %s: %v\n%s", tc.until, err, junit)
+		}
+		b.Reset()
+		if err := Incidents(t.Context(), c, path, Text); err != nil || !strings.Contains(b.String(), tc.says) {
+			t.Errorf("until %s: %v\n%s", tc.until, err, b.String())
+		}
+	}
+}

@@ -249,13 +249,17 @@ func judge(ctx context.Context, path string) (s report.Summary, end memory.Insta
 	book := oracle.NewBook()
 	var run fact.Run
 	var start memory.Instant
+	var known []fact.Known
 	for e, err := range l.Evidence(ctx) {
 		if err != nil {
 			return s, end, err
 		}
 		book.Apply(e)
-		if r, ok := e.Fact.(fact.Run); ok {
-			run = r
+		switch f := e.Fact.(type) {
+		case fact.Run:
+			run = f
+		case fact.Muting:
+			known = f.Known
 		}
 		end = memory.Later(end, fact.At(e.Fact))
 		if start.IsZero() {
@@ -264,6 +268,7 @@ func judge(ctx context.Context, path string) (s report.Summary, end memory.Insta
 	}
 	s = report.Summarize(book, end)
 	s.Target, s.Seed, s.Ledger, s.DurationSeconds = run.Target, run.Seed, path, end.Sub(start).Seconds()
+	s.Mute(known, end)
 	return s, end, nil
 }
 

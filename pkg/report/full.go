@@ -94,7 +94,6 @@ const (
 // Fold gathers what a report tells from the facts of a ledger, in one reading. Then, with the memories that it names, a
 // second reading gives the stories.
 type Fold struct {
-	known  []incident.Known
 	book   *oracle.Book
 	log    *incident.Log
 	spans  incident.Spans
@@ -105,9 +104,10 @@ type Fold struct {
 	end    memory.Instant
 }
 
-// NewFold gives an empty fold, in which the known incidents are muted until their date.
+// NewFold gives an empty fold, in which the known incidents are muted until their date, beside those that the ledger says
+// are.
 func NewFold(known []incident.Known) *Fold {
-	return &Fold{known: known, book: oracle.NewBook(), log: incident.NewLog(known), spans: incident.Spans{}, cycles: map[int]*CycleRow{}, plans: map[int64]fact.Injection{}}
+	return &Fold{book: oracle.NewBook(), log: incident.NewLog(known), spans: incident.Spans{}, cycles: map[int]*CycleRow{}, plans: map[int64]fact.Injection{}}
 }
 
 // Apply takes in the next fact.
@@ -163,7 +163,7 @@ func (f *Fold) Full(ledger string) *Full {
 	full := &Full{Summary: Summarize(f.book, f.end), Began: f.start.Time().UTC(), Ended: f.end.Time().UTC(), Cycles: []CycleRow{}, Memories: []MemoryRow{}, Curves: []FaultCurve{}}
 	s := &full.Summary
 	s.Target, s.Seed, s.Ledger, s.DurationSeconds = f.run.Target, f.run.Seed, ledger, f.end.Sub(f.start).Seconds()
-	s.Mute(f.known, f.end)
+	s.Mute(f.log.Known(), f.end)
 	full.losses()
 	full.curves = f.book.Curves(f.end)
 	for _, c := range full.curves {

@@ -16,9 +16,9 @@ type Known struct {
 	Reason      string    `json:"reason"`
 }
 
-// Mute takes what is known out of the exit code, as of now. It stays in every count, and is listed.
+// Mute takes what is known out of the exit code, as of now, beside what was taken out before. It stays in every count, and
+// is listed.
 func (s *Summary) Mute(known []incident.Known, now memory.Instant) {
-	s.Known = []Known{}
 	found := map[string]int{}
 	for _, v := range append(slices.Clone(s.Found), s.Returned...) {
 		for _, fp := range incident.Fingerprints(v) {
