@@ -26,6 +26,7 @@ func (l *loader) check(c *Config) {
 	l.countsFrom(&c.Sessions)
 	l.views(c)
 	l.faults(c)
+	l.known(c.Known)
 	if c.Limits.Hours != "" {
 		h, err := chaos.ParseHours(c.Limits.Hours, c.Limits.Timezone.Location)
 		if err != nil {

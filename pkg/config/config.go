@@ -35,6 +35,7 @@ type Config struct {
 	Sessions Sessions `yaml:"sessions"`
 	Views    []View   `yaml:"views"` // in file order
 	Faults   []Fault  `yaml:"faults,omitempty"`
+	Known    []Known  `yaml:"known,omitempty"`
 	Limits   Limits   `yaml:"limits,omitempty"`
 	Ledger   Ledger   `yaml:"ledger,omitempty"`
 	Evidence Evidence `yaml:"evidence,omitempty"`

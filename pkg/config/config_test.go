@@ -156,6 +156,13 @@ func TestFull(t *testing.T) {
 			t.Errorf("%s: %+v", v.Name, v.Chroma)
 		}
 	}
+	wantKnown := []Known{
+		{"silent/kill/redis/redis", Until{time.Date(2030, 1, 31, 23, 59, 59, 0, time.UTC)}, "ticket 7: the cache has no AOF yet"},
+		{"duplicated/-/-/-", Until{time.Date(2030, 1, 31, 16, 0, 0, 0, time.UTC)}, "a retry writes twice"},
+	}
+	if diff := cmp.Diff(wantKnown, c.Known); diff != "" {
+		t.Errorf("known (-want +got):\n%s", diff)
+	}
 	if e := c.Evidence; e.MaxSize != 2e9 || e.MaxAge != 48*time.Hour || e.MaxAgeFindings != 2160*time.Hour {
 		t.Errorf("evidence: %+v", e)
 	}

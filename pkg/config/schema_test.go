@@ -51,6 +51,7 @@ func TestSchemaKnowsWhatTheLoaderKnows(t *testing.T) {
 		"Contract":          "views: {page: {contract: {%s}}}",
 		"MayLose":           "views: {page: {contract: {may_lose: {%s}}}}",
 		"Fault":             "faults: [{%s}]",
+		"Known":             "known: [{%s}]",
 		"Limits":            "limits: {%s}",
 		"Ledger":            "ledger: {%s}",
 		"Evidence":          "evidence: {%s}",
