@@ -151,10 +151,10 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	if err := a.resume(ctx, accounts); err != nil {
 		return nil, err
 	}
-	err = a.Ledger.Append(ctx,
+	err = a.Ledger.Append(ctx, append(a.muting(),
 		fact.Run{ID: a.run, Seed: o.Seed, Version: Version(o.Version), Target: cfg.Target.URL, Driver: driver.Name(), At: a.clock.Now()},
 		fact.Contracts{Version: 1, Contracts: cfg.Contracts(), Levels: cfg.Sessions.Script.Levels(),
-			CountsFrom: cfg.Sessions.CountsFrom, At: a.clock.Now()})
+			CountsFrom: cfg.Sessions.CountsFrom, At: a.clock.Now()})...)
 	if err != nil {
 		return nil, err
 	}

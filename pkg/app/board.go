@@ -318,4 +318,6 @@ func how(r chaos.Rule) string {
 }
 
 // Evidence opens a file in the folder of evidence, and none that a link there leads out to.
-func (b *board) Evidence(name string) (fs.File, error) { return os.OpenInRoot(b.a.cfg.Evidence.Dir, name) }
+func (b *board) Evidence(name string) (fs.File, error) {
+	return os.OpenInRoot(b.a.cfg.Evidence.Dir, name)
+}

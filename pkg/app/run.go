@@ -178,6 +178,7 @@ func (a *App) soak(ctx context.Context, name string) (s report.Summary, err erro
 	a.Docket.Read(func(b *oracle.Book) { s = report.Summarize(b, now) })
 	s.Target, s.Seed, s.Ledger = name, a.opts.Seed, a.cfg.Ledger.Path
 	s.DurationSeconds = now.Sub(began).Seconds()
+	s.Mute(a.board.known(), now)
 	return s, err
 }
 
