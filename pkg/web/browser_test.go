@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,38 +17,12 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"amnesia/pkg/fact"
-	"amnesia/pkg/session/browser"
+	"amnesia/pkg/session/browser/browsertest"
 )
 
 // every is one page of each kind.
 var every = []string{"/", "/incidents", "/incidents/silent/kill/redis/page+redis", "/memories", "/memories?verdict=lost&user=amnesia-r1-3", "/memories/m42",
 	"/cycles", "/cycles/40", "/faults", "/cycles/999", "/memories?verdict=wrong"}
-
-// chromium gives a real browser; where it is missing the test is skipped, but not in CI.
-func chromium(t *testing.T) playwright.Browser {
-	t.Helper()
-	found, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	} else if err != nil {
-		t.Skip(err)
-	}
-	pw, err := playwright.Run(&playwright.RunOptions{DriverDirectory: found.DriverDir, SkipInstallBrowsers: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := pw.Chromium.Launch(playwright.BrowserTypeLaunchOptions{ExecutablePath: &found.ExecutablePath, ChromiumSandbox: playwright.Bool(os.Geteuid() != 0),
-		Args: []string{"--disable-gpu", "--disable-background-networking"}})
-	if err != nil {
-		t.Fatal(errors.Join(err, pw.Stop()))
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(b.Close(), pw.Stop()); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
-}
 
 // serving serves books on loopback until the test ends.
 func serving(t *testing.T, books Books, change ...func(*Server)) string {
@@ -142,7 +115,7 @@ func (b *tab) eval(t *testing.T, script string, arg ...any) any {
 
 // TestInChromium uses the pages as people do.
 func TestInChromium(t *testing.T) {
-	b := chromium(t)
+	b := browsertest.Chromium(t)
 	for name, test := range map[string]func(*testing.T, playwright.Browser){"pages": testPages, "following": testFollowing, "without script": testWithoutScript,
 		"search": testSearch, "keyboard": testKeyboard} {
 		t.Run(name, func(t *testing.T) { test(t, b) })
@@ -296,6 +269,11 @@ func testKeyboard(t *testing.T, b playwright.Browser) {
 	p := newTab(t, b, base, playwright.BrowserNewContextOptions{Viewport: &playwright.Size{Width: 1280, Height: 900}})
 	for _, path := range []string{"/", "/incidents/silent/kill/redis/page+redis", "/memories"} {
 		p.open(t, base+path)
+		if path == "/" { // until it follows there is a link more
+			if err := p.Locator("#following").WaitFor(); err != nil {
+				t.Fatal(err)
+			}
+		}
 		order := p.eval(t, `[...document.querySelectorAll("a[href], input, select, button, summary, [tabindex='0']")].filter(e => e.checkVisibility() && !e.hidden).length`).(int)
 		var seen []string
 		for n := range order {

@@ -68,6 +68,13 @@ func (s *shelf) Live(context.Context) (Live, error) {
 	return s.live, s.err
 }
 
+// looked says how often Live was asked for.
+func (s *shelf) looked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.looks
+}
+
 // Cycles: there are 120, of which every fifth lost something.
 func (s *shelf) Cycles(_ context.Context, before, limit int) (all []incident.Cycle, err error) {
 	if before == 0 {
