@@ -17,6 +17,7 @@ type Frozen struct {
 	Logs      []Log          `json:"logs,omitempty"` // of the services, whole, from before the fault to the detection; oldest first
 	Cut       int            `json:"cut,omitempty"`  // so many older or excess lines were left out
 	Events    []ServiceEvent `json:"events,omitempty"`
+	Folder    string         `json:"folder,omitempty"` // of the pictures, from the root
 	Pictures  []Picture      `json:"pictures,omitempty"`
 	At        memory.Instant `json:"at"`
 }

@@ -3,6 +3,7 @@ package incident
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +77,16 @@ func (t *Teller) frozen(f fact.Frozen) {
 		}
 	}
 	t.story.Services = f.Services
-	t.story.Pictures = append(t.story.Pictures, f.Pictures...)
+	t.story.Pictures = append(t.story.Pictures, Located(f)...)
+}
+
+// Located gives the pictures of evidence with the path of each, as far as it was recorded.
+func Located(f fact.Frozen) []fact.Picture {
+	all := slices.Clone(f.Pictures)
+	for i := range all {
+		all[i].File = filepath.Join(f.Folder, all[i].File)
+	}
+	return all
 }
 
 func eventWords(e fact.ServiceEvent) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -205,7 +206,9 @@ func (z *Freezer) Freeze(ctx context.Context, cycle int, judged []fact.Judged, t
 			}
 		}
 		z.fill(&e, f)
-		e.Pictures = z.pictures(ctx, cycle, f, told)
+		if e.Pictures = z.pictures(ctx, cycle, f, told); len(e.Pictures) > 0 {
+			e.Folder, _ = filepath.Abs(z.Dir) // where there is no working folder, they are looked for beside the ledger
+		}
 		e.At = z.Clock.Now()
 		out = append(out, e)
 	}

@@ -106,7 +106,7 @@ func frozen() fact.Frozen {
 		},
 		Events: []fact.ServiceEvent{{Service: "app", Kind: "die", Exit: 137, Ours: true, At: at(52).Time()}, {Service: "app", Kind: "start", At: at(70).Time()},
 			{Service: "app", Kind: "oom", At: at(60000).Time()}},
-		Pictures: []fact.Picture{{File: "gone.png", Kind: "screenshot", When: "before"}, {File: "there.png", Kind: "screenshot", When: "after"}}}
+		Folder: "/evidence", Pictures: []fact.Picture{{File: "gone.png", Kind: "screenshot", When: "before"}, {File: "there.png", Kind: "screenshot", When: "after"}}}
 }
 
 // TestStoryWithEvidence: what was frozen is told with the rest, each line once, and says first what to do.
@@ -116,7 +116,7 @@ func TestStoryWithEvidence(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := s.Write(&b, "amnesia.db", func(file string) (string, bool) { return "/evidence/" + file, file == "there.png" }); err != nil {
+	if err := s.Write(&b, "amnesia.db", func(file string) (string, bool) { return file, file == "/evidence/there.png" }); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "frozen.txt", b.String())

@@ -32,7 +32,7 @@ const (
 )
 
 // WriteHTML writes the report as one file that fetches and runs nothing. What a target says is escaped, and a policy in
-// the file forbids the rest. picture gives a screenshot (PNG) by the name that is in the evidence; the error says why there
+// the file forbids the rest. picture gives a screenshot (PNG) by the path that is in the evidence; the error says why there
 // is none.
 func (full *Full) WriteHTML(w io.Writer, picture func(file string) ([]byte, error)) error {
 	funcs := template.FuncMap{
@@ -206,7 +206,7 @@ func around(logs []fact.Log, s *incident.Story) []fact.Log {
 
 // pictures gives the pictures of one incident, those that the budget allows with their content.
 func (p page) pictures(f fact.Frozen, budget *int) (all []htmlPicture) {
-	for _, picture := range f.Pictures {
+	for _, picture := range incident.Located(f) {
 		if picture.Kind != "screenshot" || len(all) == mostPictures {
 			continue
 		}
