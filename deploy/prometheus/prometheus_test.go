@@ -106,6 +106,10 @@ func TestEveryAlertHelps(t *testing.T) {
 		if got := r.Annotations["runbook_url"]; got != link {
 			t.Errorf("%s leads to %s", r.Alert, got)
 		}
+		incidents, finding := r.Annotations["incidents_url"]
+		if finding != regexp.MustCompile(`amnesia_memory_(losses|defects)_total`).MatchString(r.Expr) || finding && !strings.HasPrefix(incidents, "http://{{ $labels.instance }}/incidents?class=") {
+			t.Errorf("%s leads to the incidents at %s", r.Alert, incidents)
+		}
 		if !strings.Contains(string(played), `{alertname="`+r.Alert+`",alertstate="firing",severity="`+r.Labels["severity"]+`"`) {
 			t.Errorf("%s does not fire in rules_test.yaml", r.Alert)
 		}
@@ -157,7 +161,7 @@ var (
 	selector = regexp.MustCompile(`\b(amnesia_\w+|up)\b(?:\{([^}]*)\})?`)
 	matcher  = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
 	grouping = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)`)
-	shown    = regexp.MustCompile(`\{\{\s*(?:with\s+)?(?:\$labels\.)?(\w+)\s*\}\}`)
+	shown    = regexp.MustCompile(`\{\{\s*(?:with\s+)?(?:\$labels\.)?(\w+)(?:\s*\|\s*urlquery)?\s*\}\}`)
 )
 
 // check holds what an expression selects and groups by, and the labels that are shown of what comes of it, to what there is.
@@ -228,7 +232,7 @@ func matches(labels map[string]string, matchers [][]string) bool {
 // TestRulesFitTheDaemon: a rule that names what no daemon has would never fire.
 func TestRulesFitTheDaemon(t *testing.T) {
 	for _, r := range rules(t) {
-		check(t, r.Alert, r.Expr, r.Annotations["summary"], r.Annotations["description"], r.Annotations["runbook_url"])
+		check(t, r.Alert, r.Expr, r.Annotations["summary"], r.Annotations["description"], r.Annotations["incidents_url"], r.Annotations["runbook_url"])
 	}
 }
 

@@ -114,12 +114,29 @@ func (s *Server) nowPage(r *http.Request) (view, error) {
 	return view{Title: "Now", Here: "/"}, nil // all of it is in Live
 }
 
+// incidentsPage lists the incidents; where a search, such as the link of an alert, finds a single one, that is the answer.
 func (s *Server) incidentsPage(r *http.Request) (view, error) {
-	all, err := s.cfg.Books.Incidents(r.Context())
-	muted := func(i incident.Incident) bool { return i.Known != nil }
-	return view{Title: "Incidents", Here: "/incidents", Data: struct{ Open, Muted []incident.Incident }{
-		slices.DeleteFunc(slices.Clone(all), muted), slices.DeleteFunc(all, func(i incident.Incident) bool { return !muted(i) }),
-	}}, err
+	found, err := s.incidents(r)
+	v := struct {
+		Open, Muted []incident.Incident
+		Searched    []string
+	}{}
+	for _, key := range []string{"class", "fault", "service"} {
+		if value := r.URL.Query().Get(key); value != "" {
+			v.Searched = append(v.Searched, key+" "+value)
+		}
+	}
+	if err == nil && len(v.Searched) > 0 && len(found.Incidents) == 1 {
+		err = elsewhere(fingerprintPath(found.Incidents[0].Fingerprint))
+	}
+	for _, i := range found.Incidents {
+		if i.Known != nil {
+			v.Muted = append(v.Muted, i)
+		} else {
+			v.Open = append(v.Open, i)
+		}
+	}
+	return view{Title: "Incidents", Here: "/incidents", Data: v}, err
 }
 
 // incidentView is an incident with the story of its newest memory.

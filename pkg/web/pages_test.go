@@ -161,6 +161,42 @@ func TestIncidentByAnyName(t *testing.T) {
 	}
 }
 
+// TestIncidentsOfAnAlert: an alert knows class, fault and service; where they leave one incident, the link leads to it.
+func TestIncidentsOfAnAlert(t *testing.T) {
+	s := paged(t, newShelf())
+	for query, want := range map[string]string{
+		"class=silent&fault=kill&service=redis":             "/incidents/silent/kill/redis/page+redis",
+		"service=a%2Fb%3Fc%23d%3Ce%3E%252F..&class=silent":  "/incidents/silent/kill/a/b%3Fc%23d%3Ce%3E%252F../page+redis",
+		"class=leaked&fault=&service=":                      "/incidents/leaked/-/-/-",
+		"class=silent&fault=kill":                           "",
+		"class=silent&fault=kill&service=postgres":          "",
+		"class=leaked&fault=kill":                           "",
+		"class=&fault=&service=":                            "",
+		"class=%3Cscript%3Ealert(1)%3C%2Fscript%3E&fault=x": "",
+	} {
+		w := look(s, "/incidents?"+query)
+		if to := w.Header().Get("Location"); to != want || (w.Code == 303) != (want != "") {
+			t.Errorf("%s leads to %q (%d), want %q", query, to, w.Code, want)
+		}
+		if w.Code == 303 && look(s, want).Code != 200 {
+			t.Errorf("%s leads nowhere", query)
+		}
+	}
+	body := look(s, "/incidents?class=silent&fault=kill").Body.String()
+	if n := strings.Count(body, `<a href="/incidents/silent`); n != 2 || strings.Contains(body, "leaked") || !strings.Contains(body, "Those of class silent, fault kill only") {
+		t.Errorf("%d incidents are listed:\n%s", n, body)
+	}
+	if body := look(s, "/incidents?service=postgres").Body.String(); !strings.Contains(body, "No incident is like that") || strings.Contains(body, "Nothing was lost") {
+		t.Errorf("of what is not there is said\n%s", body)
+	}
+	if _, v := ask(s, "GET", "/api/v1/incidents?service=redis", ""); len(v["incidents"].([]any)) != 1 {
+		t.Errorf("the API gives %v", v)
+	}
+	if w := look(s, "/incidents?typo=1"); w.Code != 400 {
+		t.Errorf("a filter that is none: %d", w.Code)
+	}
+}
+
 // TestMuted: what is known is listed apart, with the reason and the date.
 func TestMuted(t *testing.T) {
 	body := look(paged(t, newShelf()), "/incidents").Body.String()

@@ -143,13 +143,20 @@ func (s *Server) memory(r *http.Request) (*incident.Story, error) {
 	return s.cfg.Books.Memory(r.Context(), id)
 }
 
-// incidentsPage are all incidents, without their evidence.
+// incidentsPage are incidents, without their evidence.
 type incidentsPage struct {
 	Incidents []incident.Incident `json:"incidents"`
 }
 
 func (s *Server) incidents(r *http.Request) (p incidentsPage, err error) {
+	q, err := asked(r, "class", "fault", "service")
+	if err != nil {
+		return p, err
+	}
 	p.Incidents, err = s.cfg.Books.Incidents(r.Context())
+	p.Incidents = slices.DeleteFunc(p.Incidents, func(i incident.Incident) bool {
+		return q.unlike("class", i.Class) || q.unlike("fault", i.Fault) || q.unlike("service", i.Service)
+	})
 	for i := range p.Incidents {
 		p.Incidents[i].Evidence = nil
 	}
@@ -183,6 +190,9 @@ func asked(r *http.Request, keys ...string) (query, error) {
 	}
 	return query{values}, nil
 }
+
+// unlike reports whether something else is asked for; nothing asked for is like everything.
+func (q query) unlike(key, value string) bool { return q.Get(key) != "" && q.Get(key) != value }
 
 // page gives after what to go on and how many; a cursor is what an earlier page gave.
 func (q query) page(parse func(string) (int, error)) (before, limit int, err error) {
