@@ -199,7 +199,8 @@ const placesScript = `arg => {` + seeing + naming + `
 	const up = (els, n) => { for (; n > 0; n--) els = els.map(e => e && e.parentElement); return els.every(Boolean) && els[0] !== document.documentElement ? els : null; };
 	const others = (set, all) => all.filter(s => s !== set).flat();
 	return JSON.stringify(sets.map(set => {
-		const own = simple(set), tries = own.map(([s, cost]) => [s, cost]);
+		// The name of a tag alone is that of much else.
+		const own = simple(set), tries = own.map(([s, cost]) => [s, /^[a-z]/.test(s) && !/[.[]/.test(s) ? cost + 6 : cost]);
 		for (let n = 1; n <= 5; n++) {
 			const above = up(set, n);
 			if (!above || above[0] === document.body) break;

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"amnesia/pkg/memory"
@@ -42,7 +43,9 @@ func written(els []session.Element) bool { box, _ := messageBox(els); return box
 
 // enter comes to where messages are written, through a form if there is one, and writes login and signup.
 func (e *explorer) enter(ctx context.Context) error {
-	els, _, err := e.elements(ctx, func(els []session.Element) bool { return len(passwords(els)) > 0 || written(els) })
+	els, _, err := e.elements(ctx, func(els []session.Element) bool {
+		return len(passwords(els)) > 0 || written(els) || linkTo(els, isLogin) != nil
+	})
 	if err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (e *explorer) enter(ctx context.Context) error {
 	if e.form == nil {
 		e.open = true
 		e.found.Notes["login"] = "nobody has to log in"
-		return e.box1(ctx, els, nil)
+		return e.arrive(ctx, els, nil)
 	}
 	e.form.at = e.where()
 	if len(e.form.names) == 0 {
@@ -76,14 +79,18 @@ func (e *explorer) enter(ctx context.Context) error {
 			return err
 		}
 	}
-	return e.box1(ctx, els, login)
+	return e.arrive(ctx, els, login)
+}
+
+func linkTo(els []session.Element, called *regexp.Regexp) *session.Element {
+	return first(els, func(el session.Element) bool {
+		return (el.Role == "link" || el.Role == "button") && called.MatchString(el.Name) && !isHarm.MatchString(el.Name)
+	})
 }
 
 // follow clicks a link or button that is called so, where there is one, and gives what is there then.
-func (e *explorer) follow(ctx context.Context, els []session.Element, called interface{ MatchString(string) bool }) ([]session.Element, error) {
-	link := first(els, func(el session.Element) bool {
-		return (el.Role == "link" || el.Role == "button") && called.MatchString(el.Name) && !isHarm.MatchString(el.Name)
-	})
+func (e *explorer) follow(ctx context.Context, els []session.Element, called *regexp.Regexp) ([]session.Element, error) {
+	link := linkTo(els, called)
 	if link == nil {
 		return els, nil
 	}
@@ -184,14 +191,10 @@ func (e *explorer) signup(ctx context.Context, els []session.Element, why string
 	return els, err
 }
 
-func logoutOf(els []session.Element) *session.Element {
-	return first(els, func(el session.Element) bool {
-		return (el.Role == "button" || el.Role == "link") && isLogout.MatchString(el.Name)
-	})
-}
+func logoutOf(els []session.Element) *session.Element { return linkTo(els, isLogout) }
 
-// box1 finds the message box on the page that one comes to, or behind one link, and ends login with it.
-func (e *explorer) box1(ctx context.Context, els []session.Element, login []session.Step) error {
+// arrive finds the message box on the page that one comes to, or behind one link, and ends login with it.
+func (e *explorer) arrive(ctx context.Context, els []session.Element, login []session.Step) error {
 	if !written(els) {
 		var err error
 		if els, err = e.follow(ctx, els, isChat); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
@@ -17,7 +18,7 @@ import (
 )
 
 // start starts a browser. Where there is none a test is skipped, but not in CI.
-func start(t *testing.T, baseURL string) *browser.Driver {
+func start(t *testing.T) *browser.Driver {
 	t.Helper()
 	found, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
 	if err != nil && os.Getenv("CI") == "true" {
@@ -25,7 +26,7 @@ func start(t *testing.T, baseURL string) *browser.Driver {
 	} else if err != nil {
 		t.Skip(err)
 	}
-	d, err := browser.New(t.Context(), browser.Config{BaseURL: baseURL, DriverDir: found.DriverDir, ExecutablePath: found.ExecutablePath,
+	d, err := browser.New(t.Context(), browser.Config{DriverDir: found.DriverDir, ExecutablePath: found.ExecutablePath,
 		Headless: true, Clock: clock.System(), Logger: zaptest.NewLogger(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -38,18 +39,31 @@ func start(t *testing.T, baseURL string) *browser.Driver {
 	return d
 }
 
-func look(t *testing.T, url string) *explore.Found {
+func look(t *testing.T, d *browser.Driver, url string) *explore.Found {
 	t.Helper()
-	found, err := explore.Explore(t.Context(), explore.Config{URL: url, Open: start(t, url).Open, Run: "probe"})
+	found, err := explore.Explore(t.Context(), explore.Config{URL: url, Open: d.At(url).Open, Run: "probe", Patience: 4 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return found
 }
 
-// TestSample looks at the sample target, whose page is made of scripts: what is found must be what a person wrote for it.
-func TestSample(t *testing.T) {
+// TestExplore looks at several apps, with one browser.
+func TestExplore(t *testing.T) {
 	t.Parallel()
+	d := start(t)
+	for name, test := range map[string]func(*testing.T, *browser.Driver){
+		"the sample": sampleIsRead, "a notebook": notebookIsRead, "what is not seen again": notSeenAgain, "nothing to find": nothingToFind,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, d)
+		})
+	}
+}
+
+// sampleIsRead looks at the sample target, whose page is made of scripts: what is found must be what a person wrote for it.
+func sampleIsRead(t *testing.T, d *browser.Driver) {
 	app, err := chatapp.New(t.Context(), chatapp.Config{Addr: "127.0.0.1:0", Data: t.TempDir(), Scratch: t.TempDir(), Log: zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +77,7 @@ func TestSample(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	found := look(t, "http://"+app.Addr())
+	found := look(t, d, "http://"+app.Addr())
 	want := session.Script{
 		Login: []session.Step{
 			{Goto: "/login"}, fill("#username", "{{.User}}"), fill("#password", "{{.Password}}"), {Click: "button[type=submit]"},
