@@ -12,6 +12,7 @@ import (
 
 	"amnesia/chaos"
 	"amnesia/pkg/fact"
+	"amnesia/pkg/incident"
 	"amnesia/pkg/memory"
 )
 
@@ -25,6 +26,7 @@ type fold struct {
 	injections   map[int64]*injection
 	deaths       map[string]fact.Instance
 	cycle        fact.Cycle
+	muted        []fact.Known
 }
 
 // sighting is a memory that was found in a view.
@@ -86,6 +88,8 @@ func (m *Metrics) take(f fact.Fact) {
 		m.settled(f)
 	case fact.Judged:
 		m.judged(f)
+	case fact.Muting:
+		m.fold.muted = f.Known
 	case fact.Retired:
 		m.retired(f)
 	case fact.Cycle:
@@ -134,11 +138,8 @@ func (m *Metrics) judged(f fact.Judged) {
 	m.fold.verdicts[v.Memory] = v.Kind
 	m.memories.WithLabelValues(string(v.Kind)).Inc()
 
-	exemplar := prometheus.Labels{"memory": v.Memory.String(), "cycle": strconv.Itoa(f.Cycle)}
 	for _, d := range v.Defects {
-		if m.first(v.Memory, string(d)) {
-			add(m.defects.WithLabelValues(string(d)), exemplar)
-		}
+		m.found(f, string(d), m.defects.WithLabelValues(string(d)), string(d), "", "")
 	}
 	if v.Recovered {
 		for _, view := range v.Found {
@@ -148,7 +149,7 @@ func (m *Metrics) judged(f fact.Judged) {
 		}
 	}
 	// By class as well: what was permitted or unsure at first and is silent now has to be heard of.
-	if v.Open || !v.Kind.Loss() || !m.first(v.Memory, string(v.Kind)+" "+string(v.Class)) {
+	if v.Open || !v.Kind.Loss() {
 		return
 	}
 	service := v.Service
@@ -160,10 +161,11 @@ func (m *Metrics) judged(f fact.Judged) {
 	case strings.Contains(service, "+"):
 		service = several
 	}
-	add(m.losses.WithLabelValues(string(v.Kind), string(v.Class), v.Level, v.Fault, service), exemplar)
-	if v.Class == memory.Permitted {
+	counter := m.losses.WithLabelValues(string(v.Kind), string(v.Class), v.Level, v.Fault, service)
+	if !m.found(f, string(v.Kind)+" "+string(v.Class), counter, string(v.Class), v.Fault, service) || v.Class == memory.Permitted {
 		return
 	}
+	exemplar := exemplarOf(f)
 	if v.Exposure != nil {
 		m.exposure.WithLabelValues(v.Fault, service).(prometheus.ExemplarObserver).
 			ObserveWithExemplar(max(0, v.Exposure.Seconds()), exemplar)
@@ -185,8 +187,30 @@ func (m *Metrics) first(id memory.ID, what string) bool {
 	return true
 }
 
-func add(c prometheus.Counter, exemplar prometheus.Labels) {
-	c.(prometheus.ExemplarAdder).AddWithExemplar(1, exemplar)
+// found counts a loss or a defect once, and says whether it did: with what is known where its incident was muted when it
+// was found, and else in its counter. Known once it stays known: that the date has passed makes it no news.
+func (m *Metrics) found(f fact.Judged, what string, counter prometheus.Counter, class, fault, service string) bool {
+	id := f.Verdict.Memory
+	if m.fold.counted[once{id, what}] {
+		return false
+	}
+	for _, fingerprint := range incident.Fingerprints(f.Verdict) {
+		known := "known " + fingerprint
+		switch {
+		case incident.Class(fingerprint) != class:
+		case m.fold.counted[once{id, known}]:
+			return false
+		case incident.Muted(m.fold.muted, fingerprint, f.At) != nil:
+			what, counter = known, m.known.WithLabelValues(class, fault, service)
+		}
+	}
+	m.fold.counted[once{id, what}] = true
+	counter.(prometheus.ExemplarAdder).AddWithExemplar(1, exemplarOf(f))
+	return true
+}
+
+func exemplarOf(f fact.Judged) prometheus.Labels {
+	return prometheus.Labels{"memory": f.Verdict.Memory.String(), "cycle": strconv.Itoa(f.Cycle)}
 }
 
 func (m *Metrics) retired(f fact.Retired) {

@@ -71,6 +71,7 @@ type Metrics struct {
 	memories   *prometheus.GaugeVec
 	losses     *prometheus.CounterVec
 	defects    *prometheus.CounterVec
+	known      *prometheus.CounterVec
 	recoveries *prometheus.CounterVec
 	visible    *prometheus.HistogramVec
 	exposure   *prometheus.HistogramVec
@@ -127,12 +128,14 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "amnesia", Name: name, Help: help, Buckets: buckets}, labels)
 	}
 	m := &Metrics{
-		fold:       newFold(),
-		restarts:   map[string]int{},
-		writes:     counter("memory_writes_total", "Memories told, by what their user saw.", "outcome"),
-		memories:   gauge("memories", "Memories in the ledger that were judged, by their last verdict.", "verdict"),
-		losses:     counter("memory_losses_total", "Memories lost, each once.", "verdict", "class", "level", "fault", "service"),
-		defects:    counter("memory_defects_total", "Defects beside the verdict, each once for a memory.", "defect"),
+		fold:     newFold(),
+		restarts: map[string]int{},
+		writes:   counter("memory_writes_total", "Memories told, by what their user saw.", "outcome"),
+		memories: gauge("memories", "Memories in the ledger that were judged, by their last verdict.", "verdict"),
+		losses:   counter("memory_losses_total", "Memories lost, each once.", "verdict", "class", "level", "fault", "service"),
+		defects:  counter("memory_defects_total", "Defects beside the verdict, each once for a memory.", "defect"),
+		known: counter("memory_known_total", "Losses and defects of incidents that were known when they were found, each once for a memory, and in no "+
+			"other counter. The class of a defect is the defect.", "class", "fault", "service"),
 		recoveries: counter("memory_recoveries_total", "Memories never acknowledged that a view has all the same.", "view"),
 		visible:    histogram("memory_visible_seconds", "From acknowledgement to first seen in a view.", fineBuckets, "view"),
 		exposure:   histogram("loss_exposure_seconds", "From acknowledgement to the fault that lost it.", fineBuckets, "fault", "service"),
@@ -178,7 +181,7 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 	info.WithLabelValues(setup.Build.Version, setup.Build.Revision, runtime.Version()).Set(1)
 
 	for _, c := range []prometheus.Collector{
-		info, m.writes, m.memories, m.losses, m.defects, m.recoveries, m.visible, m.exposure, m.detection,
+		info, m.writes, m.memories, m.losses, m.defects, m.known, m.recoveries, m.visible, m.exposure, m.detection,
 		m.cycles, m.cycleDuration, m.faults, m.faultsActive, m.refusals, m.faultRecovery, m.nextFault, m.paused,
 		m.foreignDeaths, m.sessions, m.sessionDuration, m.sweeps, m.sweepDuration, m.lastSweep, m.ledgerAppend,
 		m.ledgerSize, m.ledgerErrors, m.selfTestFailures, m.selfTest, m.browserRestarts, m.browserMemory,
@@ -200,6 +203,9 @@ func (m *Metrics) zero(s Setup) {
 		m.memories.WithLabelValues(string(k))
 	}
 	for _, f := range suspects(s) {
+		for _, class := range []memory.Class{memory.Silent, memory.Reported, memory.Unsure} {
+			m.known.WithLabelValues(string(class), f.Kind, f.Service)
+		}
 		for _, level := range append(slices.Clone(s.Levels), memory.LevelObserved) {
 			for _, v := range []memory.Kind{memory.Lost, memory.Torn} {
 				for _, class := range []memory.Class{memory.Silent, memory.Reported, memory.Permitted} {
@@ -213,6 +219,7 @@ func (m *Metrics) zero(s Setup) {
 	}
 	for _, d := range memory.Defects {
 		m.defects.WithLabelValues(string(d))
+		m.known.WithLabelValues(string(d), "", "")
 	}
 	for _, o := range cycleOutcomes {
 		for _, control := range []bool{true, false} {

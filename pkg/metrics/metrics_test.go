@@ -123,6 +123,7 @@ func TestNamesAndLabels(t *testing.T) {
 		"amnesia_memories":                          {"verdict", 9},
 		"amnesia_memory_losses_total":               {"class,fault,level,service,verdict", 9 * 3 * (1 + 3 + 4)},
 		"amnesia_memory_defects_total":              {"defect", 6},
+		"amnesia_memory_known_total":                {"class,fault,service", 8*3 + 6},
 		"amnesia_memory_recoveries_total":           {"view", 2},
 		"amnesia_memory_visible_seconds":            {"view", 2},
 		"amnesia_loss_exposure_seconds":             {"fault,service", 3},
@@ -288,6 +289,46 @@ func TestLossesCountOnceInEachCounter(t *testing.T) {
 	})
 	if n := testutil.CollectAndCount(m.losses); n != 9*3*8 {
 		t.Errorf("%d series of losses: one was not there from the start", n)
+	}
+}
+
+// TestKnown: what was muted when it was found is counted apart, and stays there when its date has passed, also by a daemon
+// that was started since; what is found later, or by another name, is news.
+func TestKnown(t *testing.T) {
+	judged := func(s float64, id memory.ID, missing ...string) fact.Judged {
+		return fact.Judged{At: at(s), Verdict: memory.Verdict{Memory: id, Kind: memory.Lost, Class: memory.Silent, Level: "settled", Fault: chaos.Kill,
+			Service: "app", Missing: missing, Defects: []memory.Defect{memory.Leaked}}}
+	}
+	until := at(10).Time()
+	facts := entries(
+		judged(0, 1, "page"),
+		fact.Muting{Known: []fact.Known{{Fingerprint: "silent/kill/app/page", Until: until}, {Fingerprint: "leaked/-/-/-", Until: until}}, At: at(1)},
+		judged(2, 1, "page"), // it was counted before it was known
+		judged(3, 2, "page"),
+		judged(4, 2, "page"),
+		judged(5, 3, "page"),
+		judged(6, 3, "page", "notes"),
+		judged(11, 2, "page"),
+		judged(12, 4, "page"),
+		fact.Muting{At: at(13)},
+		judged(14, 5, "page"),
+	)
+	want := map[string]float64{
+		"memories{lost}": 5, "memory_known_total{silent,kill,app}": 2, "memory_known_total{leaked,,}": 2,
+		"memory_losses_total{silent,kill,settled,app,lost}": 4, "memory_defects_total{leaked}": 3,
+	}
+	for cut := range facts {
+		m, reg := made(t)
+		if err := m.Restore(stream(facts[:cut], nil)); err != nil {
+			t.Fatal(err)
+		}
+		m.Tap(facts[cut:])
+		if expect(t, reg, want); t.Failed() {
+			t.Fatalf("when cut after %d facts", cut)
+		}
+	}
+	if m, _ := made(t); testutil.CollectAndCount(m.known) != 8*3+6 {
+		t.Error("not every series of what is known is there from the start")
 	}
 }
 
