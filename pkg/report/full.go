@@ -261,16 +261,26 @@ func (f *Fold) Tellers(full *Full) Tellers {
 	return t
 }
 
-// telling gives the member of an incident whose story says the most.
+// telling gives the member of an incident whose story says the most: one with a picture, or at least with evidence.
 func telling(i incident.Incident) memory.Verdict {
-	for _, f := range slices.Backward(i.Evidence) {
-		for _, m := range slices.Backward(i.Members) {
-			if f.Memories.Has(m.Verdict.Memory) {
-				return m.Verdict
+	told := i.Members[len(i.Members)-1].Verdict
+	known := 0
+	for _, f := range i.Evidence {
+		for _, m := range i.Members {
+			id := m.Verdict.Memory
+			n := 0
+			if f.Memories.Has(id) {
+				n = 1
+				if slices.ContainsFunc(f.Pictures, func(p fact.Picture) bool { return p.Memory == id }) {
+					n = 2
+				}
+			}
+			if n > 0 && n >= known { // the newest of those
+				told, known = m.Verdict, n
 			}
 		}
 	}
-	return i.Members[len(i.Members)-1].Verdict
+	return told
 }
 
 // Tellers gather stories, and the texts of memories that are retired.

@@ -181,7 +181,7 @@ func (p page) HTMLIncidents() (all []htmlIncident) {
 		for _, f := range i.Evidence {
 			if f.Memories.Has(story.Memory.ID) {
 				out.Logs = around(f.Logs, story)
-				out.Pictures = p.pictures(f, &budget)
+				out.Pictures = p.pictures(f, story.Memory.User, &budget)
 			}
 		}
 		all = append(all, out)
@@ -204,9 +204,15 @@ func around(logs []fact.Log, s *incident.Story) []fact.Log {
 	return near
 }
 
-// pictures gives the pictures of one incident, those that the budget allows with their content.
-func (p page) pictures(f fact.Frozen, budget *int) (all []htmlPicture) {
-	for _, picture := range incident.Located(f) {
+// pictures gives the pictures of one incident, those of the user of its story first; those that the budget allows have
+// their content.
+func (p page) pictures(f fact.Frozen, user string, budget *int) (all []htmlPicture) {
+	located := incident.Located(f)
+	slices.SortStableFunc(located, func(a, b fact.Picture) int {
+		others := map[bool]int{true: 1}
+		return cmp.Or(cmp.Compare(others[a.User != user], others[b.User != user]), cmp.Compare(b.When, a.When)) // "before", and then "after"
+	})
+	for _, picture := range located {
 		if picture.Kind != "screenshot" || len(all) == mostPictures {
 			continue
 		}
