@@ -39,9 +39,12 @@ func start(t *testing.T) *browser.Driver {
 	return d
 }
 
-func look(t *testing.T, d *browser.Driver, url string) *explore.Found {
+// enough is the patience with what is there, and short that with what is not, all of which is waited for.
+const enough, short = 10 * time.Second, 2 * time.Second
+
+func look(t *testing.T, d *browser.Driver, url string, patience time.Duration) *explore.Found {
 	t.Helper()
-	found, err := explore.Explore(t.Context(), explore.Config{URL: url, Open: d.At(url).Open, Run: "probe", Patience: 4 * time.Second})
+	found, err := explore.Explore(t.Context(), explore.Config{URL: url, Open: d.At(url).Open, Run: "probe", Patience: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,7 @@ func sampleIsRead(t *testing.T, d *browser.Driver) {
 			t.Error(err)
 		}
 	})
-	found := look(t, d, "http://"+app.Addr())
+	found := look(t, d, "http://"+app.Addr(), enough)
 	want := session.Script{
 		Login: []session.Step{
 			{Goto: "/login"}, fill("#username", "{{.User}}"), fill("#password", "{{.Password}}"), {Click: "button[type=submit]"},

@@ -105,7 +105,7 @@ func open(t *testing.T, n *notebook) string {
 // notebookIsRead finds its way through the sign-up, and reads the list by what an element is, not by what it happens to be
 // called.
 func notebookIsRead(t *testing.T, d *browser.Driver) {
-	found := look(t, d, open(t, &notebook{}))
+	found := look(t, d, open(t, &notebook{}), enough)
 	want := session.Script{
 		Signup: []session.Step{
 			{Goto: "/join"}, fill("input[name=mail]", "{{.User}}"), fill("input[name=secret]", "{{.Password}}"), fill("input[name=again]", "{{.Password}}"),
@@ -134,7 +134,7 @@ func notebookIsRead(t *testing.T, d *browser.Driver) {
 
 // What a new session does not show is no recall.
 func notSeenAgain(t *testing.T, d *browser.Driver) {
-	found := look(t, d, open(t, &notebook{forgets: true}))
+	found := look(t, d, open(t, &notebook{forgets: true}), 2*short)
 	if len(found.Script.Recall) > 0 || found.Gap("recall") == "" || len(found.Script.Tell) == 0 {
 		t.Errorf("%+v, gaps %v", found.Script.Recall, found.Gaps)
 	}
@@ -154,7 +154,7 @@ func nothingToFind(t *testing.T, d *browser.Driver) {
 				_, _ = w.Write([]byte("<!DOCTYPE html><title>x</title>" + c.page))
 			}))
 			t.Cleanup(s.Close)
-			found := look(t, d, s.URL)
+			found := look(t, d, s.URL, short)
 			if len(found.Script.Tell) > 0 || !strings.Contains(found.Gap(c.gap), c.why) || found.Gap("recall") == "" {
 				t.Errorf("tell %+v, gaps %v", found.Script.Tell, found.Gaps)
 			}
