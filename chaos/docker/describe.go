@@ -13,6 +13,7 @@ import (
 
 // Describe tells of every container of the services, running or not.
 func (e *Engine) Describe(ctx context.Context, services ...string) (states []fact.ServiceState, err error) {
+	defer e.observe.Time(e.clock, "describe")(&err)
 	var errs []error
 	for _, name := range services {
 		list, err := e.containers(ctx, name)

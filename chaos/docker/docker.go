@@ -73,6 +73,7 @@ type Config struct {
 	Helper string
 	// ReadOnly leaves what an earlier daemon has left: for those who only look, perhaps beside a daemon that runs.
 	ReadOnly bool
+	Observe  chaos.Observer
 }
 
 // Engine hurts containers. It plays every role of package chaos, and is safe for concurrent use.
@@ -81,6 +82,7 @@ type Engine struct {
 	project  string
 	services []*service
 	clock    memory.Clock
+	observe  chaos.Observer
 	log      *zap.Logger
 	helper   *helper
 	deaths   *deaths
@@ -132,7 +134,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of the Docker engine: %w — fix: give unix:// or tcp:// (ssh -L can bring a remote socket near) in DOCKER_HOST or target.host", err)
 	}
-	e := &Engine{cli: cli, project: cfg.Project, clock: cfg.Clock, log: cfg.Logger, deaths: newDeaths(), cuts: make(map[string]cut)}
+	e := &Engine{cli: cli, project: cfg.Project, clock: cfg.Clock, observe: cfg.Observe, log: cfg.Logger, deaths: newDeaths(), cuts: make(map[string]cut)}
 	if e.log == nil {
 		e.log = zap.NewNop()
 	}
@@ -213,7 +215,8 @@ func (e *Engine) Verify(ctx context.Context) error {
 
 // Instances gives the running containers of the service, by id, start time and restart count. That a service has no
 // container to touch at all is an error.
-func (e *Engine) Instances(ctx context.Context, name string) ([]fact.Instance, error) {
+func (e *Engine) Instances(ctx context.Context, name string) (_ []fact.Instance, err error) {
+	defer e.observe.Time(e.clock, "instances")(&err)
 	list, err := e.containers(ctx, name)
 	if err != nil {
 		return nil, err

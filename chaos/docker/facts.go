@@ -25,7 +25,8 @@ const defaultGrace = 10 * time.Second
 
 // Containers describes the containers of the declared services, in their order. It only looks, and so it takes those too
 // that may not be touched for want of a label.
-func (e *Engine) Containers(ctx context.Context) ([]discover.Container, error) {
+func (e *Engine) Containers(ctx context.Context) (_ []discover.Container, err error) {
+	defer e.observe.Time(e.clock, "containers")(&err)
 	list := container.ListOptions{All: true}
 	if e.project != "" {
 		list.Filters = filters.NewArgs(filters.Arg("label", projectLabel+"="+e.project))

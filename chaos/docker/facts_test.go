@@ -56,7 +56,8 @@ func TestContainers(t *testing.T) {
 		t.Errorf("volumes lie at %q", lie)
 	}
 	want := discover.Container{Service: "db", Name: s.project + "-db-1", Image: picture, Running: true, Command: []string{"/target", "from-image"},
-		WorkDir: "/tmp", Env: map[string]string{"PGDATA": "/data/pg"}, Ports: []int{8080}, Restart: "always", Grace: 3 * time.Second, StopSignal: "SIGINT",
+		WorkDir: "/tmp", Env: map[string]string{"PGDATA": "/data/pg"}, Ports: []int{8080},
+		Published: []discover.Published{{Port: 8080, At: strings.TrimPrefix(address, "http://")}}, Restart: "always", Grace: 3 * time.Second, StopSignal: "SIGINT",
 		Mounts: []discover.Mount{
 			{Type: discover.Volume, At: "/anon", Anonymous: true},
 			{Type: discover.Volume, At: "/data", Name: data},
@@ -79,5 +80,40 @@ func TestContainers(t *testing.T) {
 	}
 	if _, err := e.Written(testContext(t), "no-such-container"); err == nil {
 		t.Error("of no container it says what was written")
+	}
+}
+
+// A project is found with its services and the files that it came of, by one who knows nothing of it; a variable of a
+// container is read by name.
+func TestProjects(t *testing.T) {
+	s := newStack(t)
+	id := s.up("web", func(cfg *container.Config, _ *container.HostConfig) {
+		cfg.Labels["com.docker.compose.project.config_files"] = "/srv/a.yaml,/srv/b.yaml"
+		cfg.Labels["com.docker.compose.project.working_dir"] = "/srv"
+		cfg.Env = []string{"PASSWORD=s3same=", "PASSWORDS=many"}
+		delete(cfg.Labels, docker.TargetLabel)
+	})
+	s.up("db", nil)
+	all, err := docker.Projects(testContext(t), "")
+	must(t, err)
+	i := slices.IndexFunc(all, func(p discover.Project) bool { return p.Name == s.project })
+	if i < 0 {
+		t.Fatalf("%s is not among %+v", s.project, all)
+	}
+	want := discover.Project{Name: s.project, Dir: "/srv", Files: []string{"/srv/a.yaml", "/srv/b.yaml"}, Services: []string{"db", "web"}}
+	if diff := cmp.Diff(want, all[i]); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	e := newEngine(t, docker.Config{Project: s.project, Services: []docker.Service{{Name: "web"}}, ReadOnly: true})
+	if value, ok, err := e.Variable(testContext(t), id, "PASSWORD"); err != nil || !ok || value != "s3same=" {
+		t.Errorf("%q, %t, %v", value, ok, err)
+	}
+	if value, ok, err := e.Variable(testContext(t), id, "PASS"); err != nil || ok {
+		t.Errorf("%q, %t, %v", value, ok, err)
+	}
+	containers, err := e.Containers(testContext(t))
+	must(t, err)
+	if len(containers) != 1 || containers[0].Target {
+		t.Errorf("%+v", containers)
 	}
 }

@@ -49,7 +49,8 @@ func (e *Engine) check(c target, inj chaos.Injection) error {
 
 // Start ends a recreate that was cut short, then starts every container of the service that is down. It does not wait
 // for health.
-func (e *Engine) Start(ctx context.Context, name string) error {
+func (e *Engine) Start(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "start")(&err)
 	if err := e.settle(ctx, name); err != nil {
 		return fmt.Errorf("%s: ending a recreate that was cut short: %w", name, e.plain(err))
 	}
@@ -76,7 +77,8 @@ func (e *Engine) start(ctx context.Context, id string) error {
 
 // Kill sends SIGKILL to every container of the service and returns when all are dead. The engine does not apply the
 // restart policy to such a death.
-func (e *Engine) Kill(ctx context.Context, name string) error {
+func (e *Engine) Kill(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "kill")(&err)
 	return e.change(ctx, name, "killing", changeWait, func(ctx context.Context, c target) error {
 		if !c.State.Running {
 			return nil
@@ -95,7 +97,8 @@ func (e *Engine) Kill(ctx context.Context, name string) error {
 
 // Stop sends the container's stop signal (SIGTERM unless its image says otherwise), waits up to grace, rounded up to
 // seconds, then sends SIGKILL; it returns when all are dead. A paused container is thawed, so that it can hear.
-func (e *Engine) Stop(ctx context.Context, name string, grace time.Duration) error {
+func (e *Engine) Stop(ctx context.Context, name string, grace time.Duration) (err error) {
+	defer e.observe.Time(e.clock, "stop")(&err)
 	seconds := int(math.Ceil(grace.Seconds()))
 	return e.change(ctx, name, "stopping", grace+changeWait, func(ctx context.Context, c target) error {
 		if !c.State.Running {
@@ -141,7 +144,8 @@ func (e *Engine) until(ctx context.Context, id, what string, reached func(now ta
 }
 
 // Freeze pauses every container of the service (the kernel's freezer) and returns when the engine has confirmed it.
-func (e *Engine) Freeze(ctx context.Context, name string) error {
+func (e *Engine) Freeze(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "freeze")(&err)
 	return e.change(ctx, name, "pausing", changeWait, func(ctx context.Context, c target) error {
 		if !c.runs() {
 			return errors.New("it is not running")
@@ -157,7 +161,8 @@ func (e *Engine) Freeze(ctx context.Context, name string) error {
 }
 
 // Thaw lets the containers of the service go on; it does nothing to those that are down or not paused.
-func (e *Engine) Thaw(ctx context.Context, name string) error {
+func (e *Engine) Thaw(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "thaw")(&err)
 	return e.change(ctx, name, "thawing", changeWait, func(ctx context.Context, c target) error {
 		if !c.State.Paused {
 			return nil
@@ -171,7 +176,8 @@ func (e *Engine) Thaw(ctx context.Context, name string) error {
 
 // KillSupervised kills the main process of every container by its process id on the engine's host, past the engine, and
 // returns when the engine has seen it: the restart policy acts on such a death, and not on one by its own API.
-func (e *Engine) KillSupervised(ctx context.Context, name string) error {
+func (e *Engine) KillSupervised(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "kill_supervised")(&err)
 	return e.change(ctx, name, "killing past the engine", changeWait, func(ctx context.Context, c target) error {
 		if !c.runs() {
 			return errors.New("it is not running")

@@ -104,7 +104,8 @@ func (e *Engine) Recall(undo json.RawMessage) error {
 
 // Cut takes every container of the service out of all its networks, and returns when the engine shows none. Published
 // ports stop to answer too.
-func (e *Engine) Cut(ctx context.Context, name string) error {
+func (e *Engine) Cut(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "cut")(&err)
 	return e.change(ctx, name, "cutting off", changeWait, func(ctx context.Context, c target) error {
 		if err := errors.Join(cuttable(c), e.sharers(ctx, c)); err != nil {
 			return err
@@ -127,7 +128,8 @@ func (e *Engine) Cut(ctx context.Context, name string) error {
 
 // Join puts the containers of the service back into the networks that they were cut from, with the same aliases, links
 // and fixed addresses; it does nothing to those that were not cut. An address that the engine had drawn is drawn again.
-func (e *Engine) Join(ctx context.Context, name string) error {
+func (e *Engine) Join(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "join")(&err)
 	s, err := e.service(name)
 	if err != nil {
 		return err

@@ -52,8 +52,11 @@ func Projects(ctx context.Context, host string) (_ []discover.Project, err error
 		}
 		p := byName[name]
 		if p == nil {
-			p = &discover.Project{Name: name, Dir: c.Labels[dirLabel]}
+			p = &discover.Project{Name: name}
 			byName[name] = p
+		}
+		if p.Dir == "" {
+			p.Dir = c.Labels[dirLabel]
 		}
 		// Each container says which files it was made by: one that was made later may have more.
 		if files := strings.FieldsFunc(c.Labels[filesLabel], func(r rune) bool { return r == ',' }); len(files) > len(p.Files) {

@@ -22,7 +22,8 @@ const undoWait = 20 * time.Second
 //
 // The address and the host name that the engine drew are drawn again. A hardware address that was set for one network
 // (API 1.44) is lost: the engine does not tell it from one that it drew.
-func (e *Engine) Recreate(ctx context.Context, name string) error {
+func (e *Engine) Recreate(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "recreate")(&err)
 	if err := e.settle(ctx, name); err != nil {
 		return fmt.Errorf("%s: ending a recreate that was cut short: %w", name, e.plain(err))
 	}

@@ -41,7 +41,8 @@ func (e *Engine) Wipeable(ctx context.Context, name, vol string) error {
 // Empty wipes the volume in every container of a service that is down, and returns when it is proven empty: a tmpfs ends
 // with its container, a volume is looked at by the helper that emptied it, and a writable layer is one of a new container,
 // which is started at once so that the old one can go.
-func (e *Engine) Empty(ctx context.Context, name, vol string) error {
+func (e *Engine) Empty(ctx context.Context, name, vol string) (err error) {
+	defer e.observe.Time(e.clock, "empty")(&err)
 	return e.change(ctx, name, "emptying "+vol+" of", changeWait, func(ctx context.Context, c target) error {
 		if c.State.Running {
 			return errors.New("it is running")

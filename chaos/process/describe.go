@@ -12,6 +12,7 @@ import (
 
 // Describe tells of the newest process of each service. A folder of its scratch is a mount of the kind scratch.
 func (e *Engine) Describe(_ context.Context, services ...string) (states []fact.ServiceState, err error) {
+	defer e.observe.Time(e.clock, "describe")(&err)
 	var errs []error
 	for _, name := range services {
 		s, err := e.service(name)

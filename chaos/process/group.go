@@ -25,12 +25,14 @@ func endGroup(group int) {
 }
 
 // Freeze stops every process of the service (SIGSTOP) and returns when all are seen stopped.
-func (e *Engine) Freeze(ctx context.Context, name string) error {
+func (e *Engine) Freeze(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "freeze")(&err)
 	return e.hold(ctx, name, syscall.SIGSTOP, "freezing", frozen)
 }
 
 // Thaw lets the processes of the service go on (SIGCONT); it does nothing to one that is down or not frozen.
-func (e *Engine) Thaw(ctx context.Context, name string) error {
+func (e *Engine) Thaw(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "thaw")(&err)
 	return e.hold(ctx, name, syscall.SIGCONT, "thawing", thawed)
 }
 

@@ -44,12 +44,14 @@ type Config struct {
 	Clock    memory.Clock
 	// Protected are files and directories (the ledger above all) that no scratch directory may contain.
 	Protected []string
+	Observe   chaos.Observer
 }
 
 // Engine runs the services. It plays every role of package chaos but chaos.Partitioner, and is safe for concurrent use.
 type Engine struct {
 	id       string // in every service's environment, under markerKey
 	clock    memory.Clock
+	observe  chaos.Observer
 	services []*service
 	spawner  *spawner
 	guardian *guardian.Guardian
@@ -76,7 +78,7 @@ var (
 // New checks the services, every one, and starts the guardian. No service is started yet. The program must call
 // GuardianMain, or guardian.Main with the duty Guard, first thing in main.
 func New(cfg Config) (*Engine, error) {
-	e := &Engine{clock: cfg.Clock, id: engineID(cfg.Clock.Now())}
+	e := &Engine{clock: cfg.Clock, observe: cfg.Observe, id: engineID(cfg.Clock.Now())}
 	if err := e.prepare(cfg); err != nil {
 		return nil, err
 	}
@@ -136,7 +138,8 @@ func (e *Engine) StartAll(ctx context.Context) error {
 }
 
 // Instances gives the one running process of the service, by process id and start time.
-func (e *Engine) Instances(_ context.Context, name string) ([]fact.Instance, error) {
+func (e *Engine) Instances(_ context.Context, name string) (_ []fact.Instance, err error) {
+	defer e.observe.Time(e.clock, "instances")(&err)
 	s, err := e.service(name)
 	if err != nil {
 		return nil, err

@@ -74,7 +74,8 @@ func (p *proc) asked() {
 }
 
 // Start starts the service if it is down, and returns when its program has been loaded; it does not wait for health.
-func (e *Engine) Start(ctx context.Context, name string) error {
+func (e *Engine) Start(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "start")(&err)
 	s, err := e.service(name)
 	if err != nil {
 		return err
@@ -157,7 +158,8 @@ func exitCode(state *os.ProcessState) int {
 }
 
 // Kill sends SIGKILL to the service's process group and returns when all of it is dead.
-func (e *Engine) Kill(ctx context.Context, name string) error {
+func (e *Engine) Kill(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "kill")(&err)
 	s, err := e.service(name)
 	if err != nil {
 		return err
@@ -203,7 +205,8 @@ func (p *proc) signal(sig syscall.Signal) error {
 
 // Stop sends SIGTERM to the process group, waits up to grace, then sends SIGKILL; it returns when the group is dead. A
 // frozen service is thawed, so that it can hear.
-func (e *Engine) Stop(ctx context.Context, name string, grace time.Duration) error {
+func (e *Engine) Stop(ctx context.Context, name string, grace time.Duration) (err error) {
+	defer e.observe.Time(e.clock, "stop")(&err)
 	s, err := e.service(name)
 	if err != nil {
 		return err

@@ -26,7 +26,8 @@ func (e *Engine) Wipeable(_ context.Context, name, volume string) error {
 }
 
 // Empty removes everything in the directory, and sees that it is empty. It follows no symbolic link out of it.
-func (e *Engine) Empty(_ context.Context, name, volume string) error {
+func (e *Engine) Empty(_ context.Context, name, volume string) (err error) {
+	defer e.observe.Time(e.clock, "empty")(&err)
 	s, err := e.service(name)
 	if err != nil {
 		return err
@@ -41,7 +42,8 @@ func (e *Engine) Empty(_ context.Context, name, volume string) error {
 }
 
 // Recreate empties every scratch directory of a service that is down, and starts it.
-func (e *Engine) Recreate(ctx context.Context, name string) error {
+func (e *Engine) Recreate(ctx context.Context, name string) (err error) {
+	defer e.observe.Time(e.clock, "recreate")(&err)
 	s, err := e.service(name)
 	if err != nil {
 		return err

@@ -122,7 +122,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 	if err := a.listen(ctx, gatherer); err != nil {
 		return nil, err
 	}
-	engine, start, err := a.openEngine(ctx)
+	engine, start, err := a.openEngine(ctx, m.Engine)
 	if err != nil {
 		return nil, err
 	}

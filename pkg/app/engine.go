@@ -14,10 +14,12 @@ import (
 )
 
 // openEngine opens the engine that the file names. start makes sure that the target is there: the process engine starts
-// it, the Docker engine looks for what it may touch.
-func (a *App) openEngine(ctx context.Context) (_ chaos.Engine, start func(context.Context) error, err error) {
+// it, the Docker engine looks for what it may touch. observe is told of every operation.
+func (a *App) openEngine(ctx context.Context, observe chaos.Observer) (_ chaos.Engine, start func(context.Context) error, err error) {
 	if a.cfg.Target.Engine == "docker" {
-		e, err := docker.New(ctx, a.dockerConfig())
+		dc := a.dockerConfig()
+		dc.Observe = observe
+		e, err := docker.New(ctx, dc)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -27,7 +29,9 @@ func (a *App) openEngine(ctx context.Context) (_ chaos.Engine, start func(contex
 		}
 		return e, e.Verify, nil
 	}
-	e, err := process.New(a.processConfig())
+	pc := a.processConfig()
+	pc.Observe = observe
+	e, err := process.New(pc)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,8 @@ package metrics
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -95,6 +97,9 @@ type Metrics struct {
 	sweepDuration *prometheus.HistogramVec
 	lastSweep     *prometheus.GaugeVec
 
+	engineRequest *prometheus.HistogramVec
+	engineErrors  *prometheus.CounterVec
+
 	ledgerAppend prometheus.Histogram
 	ledgerSize   prometheus.Gauge
 	ledgerErrors prometheus.Counter
@@ -161,6 +166,9 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 		sweepDuration: histogram("sweep_duration_seconds", "Time that reading a view took.", coarseBuckets, "view"),
 		lastSweep:     gauge("last_sweep_timestamp_seconds", "Time of the last complete reading of a view; 0 before the first.", "view"),
 
+		engineRequest: histogram("engine_request_seconds", "Time that an operation on the target's engine took.", fineBuckets, "operation"),
+		engineErrors:  counter("engine_errors_total", "Operations on the target's engine that failed.", "operation"),
+
 		ledgerAppend: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "amnesia", Name: "ledger_append_seconds",
 			Help: "Time until appended facts were durable.", Buckets: appendBuckets}),
 		ledgerSize: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "amnesia", Name: "ledger_size_bytes",
@@ -183,7 +191,7 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 	for _, c := range []prometheus.Collector{
 		info, m.writes, m.memories, m.losses, m.defects, m.known, m.recoveries, m.visible, m.exposure, m.detection,
 		m.cycles, m.cycleDuration, m.faults, m.faultsActive, m.refusals, m.faultRecovery, m.nextFault, m.paused,
-		m.foreignDeaths, m.sessions, m.sessionDuration, m.sweeps, m.sweepDuration, m.lastSweep, m.ledgerAppend,
+		m.foreignDeaths, m.sessions, m.sessionDuration, m.sweeps, m.sweepDuration, m.lastSweep, m.engineRequest, m.engineErrors, m.ledgerAppend,
 		m.ledgerSize, m.ledgerErrors, m.selfTestFailures, m.selfTest, m.browserRestarts, m.browserMemory,
 	} {
 		if err := reg.Register(c); err != nil {
@@ -277,6 +285,15 @@ func suspects(s Setup) []Fault {
 		out = append(out, Fault{memory.FaultForeign, service}, Fault{memory.FaultNone, service})
 	}
 	return out
+}
+
+// Engine is told of every operation on the target's engine, as chaos.Observer. What the daemon's own end cut off is no error.
+func (m *Metrics) Engine(operation string, took time.Duration, err error) {
+	m.engineRequest.WithLabelValues(operation).Observe(took.Seconds())
+	failed := m.engineErrors.WithLabelValues(operation) // there from the first time on
+	if err != nil && !errors.Is(err, context.Canceled) {
+		failed.Inc()
+	}
 }
 
 // LedgerAppend is told of every append to the ledger, as ledger.Options.ObserveAppend.

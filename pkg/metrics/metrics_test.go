@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -421,12 +422,17 @@ func TestGauges(t *testing.T) {
 	m.LedgerSize(4096)
 	m.LedgerAppend(2*time.Millisecond, nil)
 	m.LedgerAppend(time.Second, errors.New("disk full"))
+	m.Engine("kill", 20*time.Millisecond, nil)
+	m.Engine("kill", time.Second, errors.New("no answer"))
+	m.Engine("start", time.Second, fmt.Errorf("told to stop: %w", context.Canceled))
 	m.SelfTested(at(5), nil)
 	m.SelfTested(at(9), errors.New("blind")) // is counted, and is none that was passed
 	m.Browser(map[string]int{"browser_died": 2}, 1e6)
 	m.Browser(map[string]int{"browser_died": 3}, 2e6)
 	expect(t, reg, map[string]float64{"paused{halted}": 1, "next_fault_timestamp_seconds{}": 1_700_000_000.5, "ledger_size_bytes{}": 4096,
 		"ledger_append_seconds{} n": 1, "ledger_append_seconds{} sum": .002, "ledger_errors_total{}": 1,
+		"engine_request_seconds{kill} n": 2, "engine_request_seconds{kill} sum": 1.02, "engine_request_seconds{start} n": 1,
+		"engine_request_seconds{start} sum": 1, "engine_errors_total{kill}": 1,
 		"oracle_selftest_failures_total{}": 1, "oracle_selftest_timestamp_seconds{}": 1_700_000_005, "browser_restarts_total{browser_died}": 3,
 		"browser_resident_memory_bytes{}": 2_000_000})
 	m.Paused()
