@@ -87,6 +87,11 @@ func newTab(t *testing.T, b playwright.Browser, base string, o playwright.Browse
 			n.note("console: %s", m.Text())
 		}
 	})
+	p.OnResponse(func(r playwright.Response) {
+		if r.Status() >= 400 && r.Request().ResourceType() != "document" {
+			n.note("%s is answered with %d", r.URL(), r.Status())
+		}
+	})
 	p.OnPageError(func(err error) { n.note("script: %v", err) })
 	p.OnDialog(func(d playwright.Dialog) { n.note("dialog: %s", d.Message()); _ = d.Dismiss() })
 	p.OnRequest(func(r playwright.Request) {

@@ -34,6 +34,7 @@ func moment(ms int64) memory.Instant {
 
 func newShelf() *shelf {
 	s := &shelf{changing: make(chan struct{}), pictures: fstest.MapFS{
+		"20261201T041930.000Z-u2.png": {Data: []byte("\x89PNG\r\n\x1a\n")},
 		"20261201T041931.000Z-u1.png": {Data: []byte("\x89PNG\r\n\x1a\n")}, "20261201T041931.000Z-u1.html": {Data: []byte("<script>alert(1)</script>")},
 		"20261201T041931.000Z-u1.zip": {Data: []byte("PK")}, "amnesia.yaml": {Data: []byte("secret")}}}
 	s.live = Live{At: moment(500).Time().UTC(), Version: "v1.0.0", Run: "r1" + hostile, Target: "http://app:8080", Ledger: "amnesia.db", Armed: false,
@@ -170,14 +171,15 @@ func (s *shelf) Memory(_ context.Context, id memory.ID) (*incident.Story, error)
 }
 
 func frozen(cycle int) fact.Frozen {
-	return fact.Frozen{Incident: "silent/kill/redis/page+redis", Cycle: cycle, Injection: 7, Memories: memory.Set{{First: 1, Last: 100_000}}, Cut: 3, At: moment(12_000),
+	return fact.Frozen{Incident: "silent/kill/redis/page+redis", Cycle: cycle, Injection: 7, Memories: memory.Set{{First: 1, Last: 100_000}}, Cut: 3, Folder: "/var/lib/amnesia/evidence", At: moment(12_000),
 		Services: []fact.ServiceState{{Service: "redis", Name: "memory-stack-redis-1", Image: "redis:8" + hostile, State: "running", RestartPolicy: "always",
 			Command: []string{"redis-server", "--save", "60 1"}, Instance: fact.Instance{ID: "abc", Started: "x", Restarts: 2},
 			Findings: []string{"it has no append-only file: what came since the last snapshot is lost when it dies — fix: start it with --appendonly yes --appendfsync always"},
 			Mounts:   []fact.Mount{{Kind: "volume", Source: "redis-data", Path: "/data"}}}, {Service: "app", Name: "memory-stack-app-1", State: "running"}},
 		Logs:   []fact.Log{{Service: "redis", Line: "1:M * Ready to accept connections tcp", At: moment(10)}, {Service: "app", Level: "error", Line: "connection reset " + hostile, At: moment(960)}},
 		Events: []fact.ServiceEvent{{Service: "redis", Kind: "die", Exit: 137, Ours: true, At: moment(952).Time()}, {Service: "redis", Kind: "start", At: moment(1500).Time()}},
-		Pictures: []fact.Picture{{File: "20261201T041931.000Z-u1.png", Kind: "screenshot", When: "after", User: "amnesia-r1-1" + hostile, At: moment(9000)},
+		Pictures: []fact.Picture{{File: "20261201T041930.000Z-u2.png", Kind: "screenshot", When: "before", User: "amnesia-r1-2" + hostile, At: moment(900)},
+			{File: "20261201T041931.000Z-u1.png", Kind: "screenshot", When: "after", User: "amnesia-r1-1", At: moment(9000)},
 			{File: "20261201T041931.000Z-u1.zip", Kind: "trace", When: "after", User: "amnesia-r1-1", At: moment(9000)}}}
 }
 

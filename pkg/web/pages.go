@@ -247,6 +247,15 @@ func (s *Server) memoryPage(r *http.Request) (view, error) {
 	if err != nil {
 		return view{Here: "/memories"}, err
 	}
+	slices.SortStableFunc(story.Pictures, func(x, y fact.Picture) int { // its own user's first
+		other := func(p fact.Picture) int {
+			if p.User == story.Memory.User {
+				return 0
+			}
+			return 1
+		}
+		return other(x) - other(y)
+	})
 	live, err := s.cfg.Books.Live(r.Context())
 	v := struct {
 		*incident.Story
@@ -358,7 +367,7 @@ var words = template.FuncMap{
 	"wait":   func(from, to time.Time) string { return short(max(0, to.Sub(from)).Round(time.Second)) },
 	"join":   join[string],
 	"link":   fingerprintPath,
-	"file":   func(name string) string { return "/evidence/" + url.PathEscape(name) },
+	"file":   func(name string) string { return "/evidence/" + url.PathEscape(path.Base(name)) }, // a story has its folder, too
 	"glyph":  func(kind any) string { return glyphs[fmt.Sprint(kind)] },
 	"many": func(n int, one, several string) string {
 		if n == 1 {

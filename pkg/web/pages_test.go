@@ -222,6 +222,20 @@ func TestIncidentPage(t *testing.T) {
 	}
 }
 
+// TestPicturesOfAStory: those of its own user come first, and each can be had, though a story has them with their folder.
+func TestPicturesOfAStory(t *testing.T) {
+	s := paged(t, newShelf())
+	links := regexp.MustCompile(`<img src="(/evidence/[^"]+)"`).FindAllStringSubmatch(look(s, "/memories/m42").Body.String(), -1)
+	if len(links) != 2 || links[0][1] != "/evidence/20261201T041931.000Z-u1.png" {
+		t.Errorf("its pictures are %q", links)
+	}
+	for _, l := range links {
+		if w := look(s, html.UnescapeString(l[1])); w.Code != 200 {
+			t.Errorf("%s: %d", l[1], w.Code)
+		}
+	}
+}
+
 func TestEvidenceIsSentAsWhatItIs(t *testing.T) {
 	s := paged(t, newShelf())
 	for path, want := range map[string]struct {

@@ -239,9 +239,9 @@ type bars struct {
 }
 
 type bar struct {
-	X, W, Y, H, LostY, LostH int
-	Kind, Title              string // Kind: the outcome, or running
-	Mark                     bool   // something was found
+	X, W, Y, H, LostY, LostH, Top int
+	Kind, Title                   string // Kind: the outcome, or running
+	Mark                          bool   // something was found
 }
 
 // drawBars draws cycles, which come the newest first, from the oldest on.
@@ -260,7 +260,8 @@ func drawBars(cycles []incident.Cycle) bars {
 				one.LostH = max(one.LostH, 3)
 			}
 		}
-		one.Y, one.LostY = b.Base-one.H, b.Base-one.LostH
+		one.Y, one.LostY = b.Base-one.H, b.Base-one.LostH // of earlier cycles too: it may be more than was acknowledged
+		one.Top = min(one.Y, one.LostY)
 		if c.Outcome != "" {
 			one.Kind = string(c.Outcome)
 		}
