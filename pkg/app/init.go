@@ -100,7 +100,7 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 	if _, err := c.Out.Write([]byte(b.String())); err != nil {
 		return ended(0, err)
 	}
-	if len(mistakes) > 0 {
+	if len(mistakes) > 0 || i.draft.Gaps["login"] != "" || i.draft.Gaps["tell"] != "" {
 		return exitUnfinished, nil
 	}
 	return exitNothing, nil

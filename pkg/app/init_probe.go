@@ -34,9 +34,9 @@ const (
 )
 
 // explore has the first user find out how the app is used.
-func (i *initer) explore(ctx context.Context) error {
+func (i *initer) explore(parent context.Context) error {
 	d := &i.draft
-	ctx, cancel := context.WithTimeout(ctx, exploreWithin)
+	ctx, cancel := context.WithTimeout(parent, exploreWithin)
 	defer cancel()
 	if at := slices.IndexFunc(d.Parts, func(p discover.Part) bool { return p.Service == d.App }); i.o.URL == "" && at >= 0 && !d.Parts[at].Answer.HTML {
 		why := d.URL + " answers with no page: say where people go with --url, or write the script with request steps and driver: http"
@@ -53,7 +53,11 @@ func (i *initer) explore(ctx context.Context) error {
 		return err
 	}
 	i.probe, err = explore.Explore(ctx, explore.Config{URL: d.URL, Open: b.Open, Run: newRun()})
-	if err = errors.Join(err, b.Close()); err != nil {
+	late := err != nil && ctx.Err() != nil && parent.Err() == nil
+	if late {
+		d.Gaps["tell"], err = fmt.Sprintf("it took longer than %s", exploreWithin), nil
+	}
+	if err = errors.Join(err, b.Close()); err != nil || late {
 		return err
 	}
 	d.Script, d.Accounts, d.Answer, d.Notes = i.probe.Script, i.probe.Accounts, i.probe.Answer, i.probe.Notes
@@ -265,11 +269,11 @@ func inChroma(ctx context.Context, p discover.Part, m memory.Memory) (looks []di
 
 // verify plays a second user by the script as it will be run, and holds every view to what was told: a view that does not
 // find it is none.
-func (i *initer) verify(ctx context.Context) (err error) {
+func (i *initer) verify(parent context.Context) (err error) {
 	if len(i.draft.Gaps) > 0 || !i.viewed() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
+	ctx, cancel := context.WithTimeout(parent, verifyWithin)
 	defer cancel()
 	i.say("playing the script with a second user, and looking for what is told in every view")
 	cfg, err := i.parse(i.draft.YAML())
@@ -295,7 +299,10 @@ func (i *initer) verify(ctx context.Context) (err error) {
 	if v.player, err = session.NewPlayer(driver, &cfg.Sessions.Script, session.Options{Clock: trial.clock}); err != nil {
 		return err
 	}
-	return v.play(ctx)
+	if err = v.play(ctx); err != nil && ctx.Err() != nil && parent.Err() == nil {
+		i.draft.Gaps["tell"], err = fmt.Sprintf("when it was played again, it took longer than %s", verifyWithin), nil
+	}
+	return err
 }
 
 // verification is the second user at work.
@@ -322,7 +329,7 @@ func (v *verification) play(ctx context.Context) (err error) {
 		if session.IsRig(err) || ctx.Err() != nil {
 			return err
 		}
-		v.draft.Gaps[section] = "as it stands here it failed when it was played again: " + err.Error()
+		v.draft.Gaps[section] = "when it was played again, it failed: " + err.Error()
 		return nil
 	}
 	if err := s.Signup(ctx); err != nil {
@@ -383,7 +390,7 @@ func (v *verification) looks(ctx context.Context) error {
 			}
 		}
 		if why != "" {
-			l.Gap = "as it stands here it did not find what a second user had told: " + why
+			l.Gap = "as it stands here, it did not find what a second user had told: " + why
 		}
 	}
 	return nil

@@ -214,16 +214,17 @@ func (d *Draft) sessions(w *writer) {
 	for _, s := range []struct {
 		name  string
 		steps []session.Step
-		need  bool
 	}{
-		{"signup", d.Script.Signup, false}, {"login", d.Script.Login, true}, {"tell", d.Script.Tell, true},
-		{"recall", d.Script.Recall, true}, {"logout", d.Script.Logout, false},
+		{"signup", d.Script.Signup}, {"login", d.Script.Login}, {"tell", d.Script.Tell}, {"recall", d.Script.Recall}, {"logout", d.Script.Logout},
 	} {
 		if note := d.Notes[s.name]; note != "" {
 			w.remark("    ", s.name+": "+note)
 		}
-		if why := d.Gaps[s.name]; why != "" {
-			w.remark("    ", fmt.Sprintf("could not find %s (%s): fill in", s.name, strings.TrimSpace(why)))
+		switch why := strings.TrimSpace(d.Gaps[s.name]); {
+		case why != "" && len(s.steps) > 0:
+			w.remark("    ", fmt.Sprintf("%s is not right yet (%s): correct it", s.name, why))
+		case why != "":
+			w.remark("    ", fmt.Sprintf("could not find %s (%s): fill in", s.name, why))
 			d.example(w, s.name)
 		}
 		if len(s.steps) > 0 {
@@ -276,6 +277,9 @@ func step(st session.Step) string {
 			if s.Value != "" {
 				out = append(out, Set(s.Key, s.Value))
 			}
+		}
+		if e.Timeout > 0 {
+			out = append(out, Duration("timeout", e.Timeout))
 		}
 		return out
 	}

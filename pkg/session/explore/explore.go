@@ -101,13 +101,14 @@ func (e *explorer) empty(section string) bool {
 
 // explorer is one exploration under way.
 type explorer struct {
-	cfg   Config
-	found *Found
-	page  session.Inspector
-	open  bool            // nobody has to log in
-	form  *form           // how one logs in
-	box   session.Element // where messages are written
-	own   string          // the selector of the user's messages
+	cfg     Config
+	found   *Found
+	page    session.Inspector
+	open    bool            // nobody has to log in
+	form    *form           // how one logs in
+	box     session.Element // where messages are written
+	own     string          // the selector of the user's messages
+	slowest time.Duration   // that an answer took
 }
 
 // gap ends a part of the exploration.
@@ -235,7 +236,7 @@ func stable(address string) bool {
 	return true
 }
 
-// pattern gives a glob of an address, with a star for what is of this visit only.
+// pattern gives a glob of an address, whatever its query, with a star for what is of this visit only.
 func pattern(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -247,9 +248,5 @@ func pattern(address string) string {
 			segments[i] = "*"
 		}
 	}
-	glob := "**" + strings.Join(segments, "/")
-	if u.RawQuery != "" {
-		glob += "?*" // which stands for one sign and more: the query itself
-	}
-	return glob
+	return "**" + strings.Join(segments, "/")
 }

@@ -119,7 +119,7 @@ func notebookIsRead(t *testing.T, d *browser.Driver) {
 		},
 		Tell: []session.Step{
 			fill("input[name=body]", "{{.Memory}}"), {Click: `role=button[name="Save"]`},
-			{Acknowledged: &session.Ack{Level: "settled", Expect: session.Expect{Response: "**/notes/add?*"}}},
+			{Acknowledged: &session.Ack{Level: "settled", Expect: session.Expect{Response: "**/notes/add"}}},
 		},
 		Recall: []session.Step{{Goto: "/notes"}, {Read: &session.Read{Selector: "[data-kind=note] span"}}},
 		Logout: []session.Step{{Click: `role=link[name="Sign out"]`}, {Expect: &session.Expect{Selector: `role=link[name="Sign out"]`, State: "hidden"}}},

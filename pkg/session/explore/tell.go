@@ -42,10 +42,12 @@ func (e *explorer) tell(ctx context.Context) error {
 			}
 			return &gap{"tell", "a message could not be sent: " + err.Error()}
 		}
+		sent := time.Now()
 		shown, heard, err := e.answered(ctx, m)
 		if err != nil {
 			return err
 		}
+		e.slowest = max(e.slowest, time.Since(sent))
 		if !shown && !slices.ContainsFunc(heard, taken) {
 			return &gap{"tell", "a message was sent by " + describe(steps) + ", and nothing came of it"}
 		}
@@ -110,6 +112,16 @@ func taken(x session.Exchange) bool {
 	return x.Ended && (x.Kind == "frame" || x.Method != http.MethodGet && x.Method != http.MethodHead && x.Method != http.MethodOptions && x.Status < 400)
 }
 
+// patience is how long an acknowledgement is to be waited for: several times as long as it took, where that is longer than
+// the usual; 0: the usual.
+func (e *explorer) patience() time.Duration {
+	const usual, times = 10 * time.Second, 4
+	if e.slowest*times <= usual {
+		return 0
+	}
+	return (e.slowest * times).Truncate(10*time.Second) + 10*time.Second
+}
+
 // acknowledgements reads off what the page did how a user sees that a message was taken.
 func (e *explorer) acknowledgements(places []session.Place, traffic []session.Exchange) (acks []session.Step) {
 	own := slices.IndexFunc(places, func(p session.Place) bool { return p.Exact })
@@ -126,10 +138,10 @@ func (e *explorer) acknowledgements(places []session.Place, traffic []session.Ex
 	})
 	frame := slices.IndexFunc(traffic, func(x session.Exchange) bool { return x.Kind == "frame" })
 	shown := func(p session.Place) {
-		acks = append(acks, session.Step{Acknowledged: &session.Ack{Level: "shown", Expect: session.Expect{Selector: p.Selector, Contains: "{{.Token}}"}}})
+		acks = append(acks, session.Step{Acknowledged: &session.Ack{Level: "shown", Expect: session.Expect{Selector: p.Selector, Contains: "{{.Token}}", Timeout: e.patience()}}})
 	}
 	settled := func(x session.Exchange) {
-		acks = append(acks, session.Step{Acknowledged: &session.Ack{Level: "settled", Expect: session.Expect{Response: pattern(x.URL)}}})
+		acks = append(acks, session.Step{Acknowledged: &session.Ack{Level: "settled", Expect: session.Expect{Response: pattern(x.URL), Timeout: e.patience()}}})
 	}
 	if own >= 0 && own+1 < len(places) {
 		e.found.Answer = places[own+1].Selector
