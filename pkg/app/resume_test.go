@@ -135,7 +135,7 @@ func counters(resp *http.Response) (seen map[string]float64, complete bool) {
 		name, value := lines.Text()[:i], lines.Text()[i+1:]
 		family, _, _ := strings.Cut(name, "{")
 		if !strings.HasSuffix(family, "_total") && !strings.HasSuffix(family, "_count") && !strings.HasSuffix(family, "_bucket") ||
-			strings.HasPrefix(family, "amnesia_ledger_") || strings.HasPrefix(family, "amnesia_oracle_") || strings.HasPrefix(family, "amnesia_evidence_") {
+			strings.HasPrefix(family, "amnesia_ledger_") || strings.HasPrefix(family, "amnesia_oracle_") || strings.HasPrefix(family, "amnesia_engine_") || strings.HasPrefix(family, "amnesia_evidence_") {
 			continue
 		}
 		if n, err := strconv.ParseFloat(value, 64); err == nil {
