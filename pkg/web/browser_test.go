@@ -122,7 +122,7 @@ func (b *tab) eval(t *testing.T, script string, arg ...any) any {
 func TestInChromium(t *testing.T) {
 	b := browsertest.Chromium(t)
 	for name, test := range map[string]func(*testing.T, playwright.Browser){"pages": testPages, "following": testFollowing, "without script": testWithoutScript,
-		"search": testSearch, "keyboard": testKeyboard} {
+		"first sight": testFirstSight, "search": testSearch, "keyboard": testKeyboard} {
 		t.Run(name, func(t *testing.T) { test(t, b) })
 	}
 }
@@ -225,6 +225,27 @@ func testWithoutScript(t *testing.T, b playwright.Browser) {
 		if heading, err := p.Locator("h1").InnerText(); err != nil || !strings.Contains(heading, step.heading) {
 			t.Errorf("behind %s is %q (%v)", step.click, heading, err)
 		}
+	}
+}
+
+// testFirstSight: the link of an alert leads to what was lost by what, why, what to change and how to play it again, before
+// anything is scrolled, in few words.
+func testFirstSight(t *testing.T, b playwright.Browser) {
+	base := serving(t, newShelf())
+	p := newTab(t, b, base, playwright.BrowserNewContextOptions{Viewport: &playwright.Size{Width: 1280, Height: 800}})
+	p.open(t, base+"/incidents?class=silent&fault=kill&service=redis")
+	seen := p.eval(t, `[...document.querySelectorAll("main *")].filter(e => e.childElementCount === 0 && e.getBoundingClientRect().top >= 0 &&
+		e.getBoundingClientRect().bottom <= innerHeight).map(e => e.innerText).join("\n")`).(string)
+	at := 0
+	for _, want := range []string{"lost silently: SIGKILL of redis", "no append-only file", "--appendonly yes", "page, redis", "amnesia-r1-1", "amnesia replay amnesia.db --cycle 3 --armed", "m42"} {
+		next := strings.Index(seen[at:], want)
+		if next < 0 {
+			t.Fatalf("no %q after what comes before it in\n%s", want, seen)
+		}
+		at += next
+	}
+	if words := len(strings.Fields(seen)); words > 400 {
+		t.Errorf("%d words take more than two minutes", words)
 	}
 }
 
