@@ -46,7 +46,7 @@ Exit codes:
   0  nothing found
   1  error
   2  usage or configuration
-  3  a silent or reported loss, a defect, or a target that did not recover
+  3  a silent or reported loss, a defect, or a target that did not recover; not what is known
   4  none of these, but too few cycles were conclusive`
 
 // helpCmd is 'amnesia help COMMAND'; unlike cobra's own it refuses what is no command.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"amnesia/pkg/fact"
 	"amnesia/pkg/incident"
 	"amnesia/pkg/memory"
+	"amnesia/pkg/terminal"
 )
 
 // hostile tries to leave the place it is in.
@@ -44,6 +46,8 @@ func aReport(t *testing.T) *Full {
 	s.Verdicts = map[memory.Kind]int{memory.Lost: 3, memory.Kept: 97}
 	s.Faults = []Fault{{"kill", "redis", 2, 1}, {"kill", hostile, 1, 1}, {"wipe", "app", 1, 1}, {"pause", "redis", 3, 0}}
 	s.Mute([]incident.Known{{Fingerprint: "silent/wipe/app/page+redis", Until: NoEnd(), Reason: "ticket 7"}, {Fingerprint: "silent/wipe/other/page", Until: NoEnd()}}, memory.Instant{Wall: 2, Boot: "b"})
+	s.Windows = []Window{{Kind: "kill", Service: "redis", MS: 50, Low: 41}}
+	full.Curves = []FaultCurve{{Kind: "kill", Service: "redis", Points: []Point{{UptoMS: 64, Lost: 1, Kept: 3, P: .25, Low: .05, High: .7}}}}
 	full.losses()
 	for i, o := range []fact.CycleOutcome{fact.CycleClean, fact.CycleLosses, fact.CycleUnrecovered, fact.CycleInconclusive, fact.CycleInconclusive} {
 		full.Cycles = append(full.Cycles, CycleRow{N: i + 1, Outcome: o, Reason: hostile, Fault: "kill", Service: "redis", Control: i == 0})
@@ -54,6 +58,15 @@ func aReport(t *testing.T) *Full {
 		full.Stories = append(full.Stories, Story{i.Fingerprint, teller.Story(memory.Instant{Wall: 2, Boot: "b"})})
 	}
 	return full
+}
+
+// The names in the JSON are a contract: one may be added to testdata/full.json, none changed or removed.
+func TestFullFieldNames(t *testing.T) {
+	b, err := json.MarshalIndent(aReport(t), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "full.json", append(terminal.JSON(b), '\n'))
 }
 
 // What is known is counted and said, and fails nothing.
