@@ -36,7 +36,7 @@ const project = "amnesia-stack-test"
 type stack struct {
 	env []string
 	// Addresses.
-	appURL, chromaURL, metrics string
+	appURL, chromaURL, metrics, prometheus string
 
 	soaks string
 }
@@ -59,6 +59,8 @@ func newStack(t *testing.T, project string) *stack {
 		switch name {
 		case "AMNESIA":
 			s.metrics = fmt.Sprintf("http://127.0.0.1:%d/metrics", port)
+		case "PROMETHEUS":
+			s.prometheus = fmt.Sprintf("http://127.0.0.1:%d", port)
 		case "APP":
 			s.appURL = fmt.Sprintf("http://127.0.0.1:%d", port)
 		case "CHROMA":
@@ -232,6 +234,7 @@ func TestStack(t *testing.T) {
 		s.areHealthy(t)
 		s.compare(t, sum.Ledger, soak{})
 	})
+	t.Run("init", s.initIsWhole)
 	for _, c := range []struct {
 		name string
 		soak
