@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"amnesia/chaos"
 	"amnesia/pkg/app"
 	"amnesia/pkg/memory"
@@ -103,6 +105,48 @@ func TestInit(t *testing.T) {
 	if read(t, dir, "amnesia.yaml") != file {
 		t.Error("the file was edited")
 	}
+}
+
+// initIsWhole: of the healthy stack init finds everything, and the doctor has nothing to say of what it wrote.
+func (s *stack) initIsWhole(t *testing.T) {
+	dir := t.TempDir()
+	amnesia, err := filepath.Abs("../../bin/amnesia")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn := ""
+	for _, set := range s.env {
+		if port, ok := strings.CutPrefix(set, "POSTGRES_PORT="); ok {
+			dsn = "postgres://chat:memory@127.0.0.1:" + port + "/chat"
+		}
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), amnesia, args...)
+		cmd.Dir, cmd.Env = dir, append(slices.Clone(s.env), "PG_DSN="+dsn)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("amnesia %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	result := run("init", "--project", project)
+	if strings.Contains(result, "filled in") || strings.Contains(result, "amnesia.compose.yaml") || !strings.Contains(result, "  export PG_DSN=") || strings.Contains(result, "memory@") {
+		t.Errorf("%s", result)
+	}
+	cfg, err := app.LoadConfig([]string{filepath.Join(dir, "amnesia.yaml")}, func(string) string { return dsn })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var views []string
+	for i, v := range cfg.Views {
+		c := cfg.Contracts()[i]
+		views = append(views, fmt.Sprintf("%s: durable %t, ttl %s", v.Name, c.Durable, c.TTL))
+	}
+	if diff := cmp.Diff([]string{"page: durable true, ttl 0s", "chroma: durable true, ttl 0s", "postgres: durable true, ttl 0s", "redis: durable false, ttl 30m0s"}, views); diff != "" {
+		t.Error(diff)
+	}
+	run("doctor")
 }
 
 // killing gives a seed with which the second cycle, the first with a fault, kills the service: what a run finds sooner or
