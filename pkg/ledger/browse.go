@@ -82,15 +82,19 @@ func (l *Ledger) Memories(ctx context.Context, s Search) (all []Row, err error) 
 	return all, nil
 }
 
-// query gives what finds them; nothing when a name is nowhere in the ledger. A plus before a column keeps SQLite from an
-// index that would give more rows than another.
+// few is up to how many memories that are alike are gathered and put in order. Where more are, they come in order already,
+// by an index, and the first ones end the search.
+const few = 1000
+
+// query gives what finds them; nothing when a name is nowhere in the ledger. Of what is asked for, what the fewest have leads,
+// and all else is held against the memories that it gives. A plus before a column keeps SQLite from another index than that.
 func (s Search) query(ctx context.Context, c *conn) (query string, args []any, err error) {
-	id := func(name string) (int64, error) {
-		find, err := c.prepare("SELECT id FROM name WHERE text = ?")
+	number := func(query string, args ...any) (int64, error) {
+		find, err := c.prepare(query)
 		if err != nil {
 			return 0, err
 		}
-		r, err := find.query(ctx, name)
+		r, err := find.query(ctx, args...)
 		if err != nil {
 			return 0, err
 		}
@@ -100,36 +104,64 @@ func (s Search) query(ctx context.Context, c *conn) (query string, args []any, e
 		}
 		return r.int(0), nil
 	}
+	var user, verdict int64
+	lead, least := "", int64(math.MaxInt64)
+	asked := func(what, where string, args ...any) error {
+		table, _, _ := strings.Cut(where, ".")
+		n, err := number(fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM %s WHERE %s LIMIT %d)", table, where, few+1), args...)
+		if n < least && (what != "token" || n <= few) {
+			lead, least = what, n
+		}
+		return err
+	}
+	if s.User != "" {
+		if user, err = number("SELECT id FROM name WHERE text = ?", s.User); err != nil || user < 0 {
+			return "", nil, err
+		}
+		if err := asked("user", "memory.user = ?", user); err != nil {
+			return "", nil, err
+		}
+	}
+	if s.Verdict != "" {
+		if verdict, err = number("SELECT id FROM name WHERE text = ?", string(s.Verdict)); err != nil || verdict < 0 {
+			return "", nil, err
+		}
+		if err := asked("verdict", "judged.verdict = ?", verdict); err != nil {
+			return "", nil, err
+		}
+	}
+	after := s.Token + "\U0010ffff" // every token that begins so lies between it and this
+	if s.Token != "" {
+		if err := asked("token", "memory.token >= ? AND token < ?", s.Token, after); err != nil {
+			return "", nil, err
+		}
+	}
 	var where []string
-	from := "memory m LEFT JOIN judged j ON j.seq = (SELECT max(seq) FROM judged WHERE memory = m.id)"
+	by := func(what, condition string, values ...any) {
+		if what != lead {
+			condition = "+" + strings.ReplaceAll(condition, " AND ", " AND +")
+		}
+		where, args = append(where, condition), append(args, values...)
+	}
+	if s.User != "" {
+		by("user", "m.user = ?", user)
+	}
+	if s.Verdict != "" {
+		by("verdict", "j.verdict = ?", verdict)
+	}
+	if s.Token != "" {
+		by("token", "m.token >= ? AND m.token < ?", s.Token, after)
+	}
+	from, order := "memory m LEFT JOIN judged j ON j.seq = (SELECT max(seq) FROM judged WHERE memory = m.id)", "m.id"
+	switch lead {
+	case "verdict":
+		from, order = "judged j CROSS JOIN memory m ON m.id = j.memory AND j.seq = (SELECT max(seq) FROM judged WHERE memory = j.memory)", "j.memory"
+	case "token":
+		order = "+m.id"
+	}
 	before := int64(math.MaxInt64)
 	if s.Before > 0 {
 		before = int64(s.Before)
-	}
-	order := "m.id"
-	if s.User != "" {
-		n, err := id(s.User)
-		if err != nil || n < 0 {
-			return "", nil, err
-		}
-		where, args = append(where, "m.user = ?"), append(args, n)
-	}
-	if s.Token != "" {
-		// Every token that begins so lies between it and what comes after all that begin so.
-		where, args = append(where, "m.token >= ?", "m.token < ?"), append(args, s.Token, s.Token+"\U0010ffff")
-		where[0] = strings.Replace(where[0], "m.user", "+m.user", 1)
-		order = "+m.id"
-	}
-	if s.Verdict != "" {
-		n, err := id(string(s.Verdict))
-		if err != nil || n < 0 {
-			return "", nil, err
-		}
-		if len(where) == 0 {
-			from = "judged j JOIN memory m ON m.id = j.memory AND j.seq = (SELECT max(seq) FROM judged WHERE memory = j.memory)"
-			order = "j.memory"
-		}
-		where, args = append(where, "j.verdict = ?"), append(args, n)
 	}
 	where, args = append(where, order+" < ?"), append(args, before, int64(s.Limit))
 	return `SELECT m.id, m.cycle, m.user, m.token, m.text, m.payload, m.at_wall, s.outcome, j.verdict, j.class, j.defects,

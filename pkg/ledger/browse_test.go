@@ -112,21 +112,62 @@ func TestSearch(t *testing.T) {
 
 // TestSearchScansNothing: of a million memories a page is found as fast as of ten.
 func TestSearchScansNothing(t *testing.T) {
-	l := library(t, 2)
-	for _, s := range []ledger.Search{{}, {Before: 9}, {User: "user-1"}, {Token: "tok00"}, {Verdict: memory.Lost}, {User: "user-1", Verdict: memory.Lost},
-		{Token: "tok00", Verdict: memory.Lost}, {User: "user-1", Token: "tok0012x"}, {User: "user-1", Token: "tok0012x", Verdict: memory.Lost, Before: 4}} {
-		s.Limit = 50
-		plan, err := l.Plan(t.Context(), s)
+	l := library(t, 120)
+	for _, c := range []struct {
+		search ledger.Search
+		by     string // the index that leads
+	}{
+		{ledger.Search{}, "memory_id"}, {ledger.Search{Before: 9}, "memory_id"}, {ledger.Search{User: "user-1"}, "memory_user"},
+		{ledger.Search{Token: "tok010"}, "memory_token"}, {ledger.Search{Token: "tok"}, "memory_id"}, // that all begin with
+		{ledger.Search{Verdict: memory.Lost}, "judged_verdict"}, {ledger.Search{User: "user-1", Verdict: memory.Lost}, "judged_verdict"},
+		{ledger.Search{User: "user-1", Verdict: memory.Kept}, "memory_user"}, {ledger.Search{Token: "tok010", Verdict: memory.Lost}, "memory_token"},
+		{ledger.Search{Token: "tok", Verdict: memory.Lost, Before: 600}, "judged_verdict"}, {ledger.Search{Token: "tok", User: "user-1"}, "memory_user"},
+		{ledger.Search{User: "user-1", Token: "tok0012x", Verdict: memory.Lost, Before: 4}, "memory_token"},
+	} {
+		c.search.Limit = 50
+		plan, err := l.Plan(t.Context(), c.search)
 		if err != nil || len(plan) == 0 {
 			t.Fatal(plan, err)
 		}
 		for _, step := range plan {
-			if strings.HasPrefix(step, "SCAN ") || strings.Contains(step, "TEMP B-TREE") && s.Token == "" {
-				t.Errorf("%+v: %q of %q", s, step, plan)
+			if strings.HasPrefix(step, "SCAN ") || strings.Contains(step, "TEMP B-TREE") && c.by != "memory_token" {
+				t.Errorf("%+v: %q of %q", c.search, step, plan)
 			}
 		}
-		if want := map[bool]string{s.Token != "": "memory_token", s.Token == "" && s.User != "": "memory_user"}[true]; want != "" && !strings.Contains(plan[0], want) {
-			t.Errorf("%+v: it begins with %q", s, plan[0])
+		if !strings.Contains(plan[0], " "+c.by+" ") {
+			t.Errorf("%+v: it begins with %q, want %s", c.search, plan[0], c.by)
+		}
+	}
+}
+
+// TestSearchesAreTheSame: whatever leads, the memories are those that going through all of them gives.
+func TestSearchesAreTheSame(t *testing.T) {
+	l := library(t, 120)
+	all, err := l.Memories(t.Context(), ledger.Search{Limit: 2000})
+	if err != nil || len(all) != 1200 {
+		t.Fatal(len(all), err)
+	}
+	for _, user := range []string{"", "user-0", "user-1", "nobody"} {
+		for _, token := range []string{"", "tok", "tok0", "tok01", "tok0120x", "x", "%", "tok_"} {
+			for _, verdict := range []memory.Kind{"", memory.Lost, memory.Kept, memory.Unverified} {
+				for _, before := range []memory.ID{0, 1, 121, 700} {
+					s := ledger.Search{User: user, Token: token, Verdict: verdict, Before: before, Limit: 30}
+					var want []memory.ID
+					for _, m := range all {
+						if (user == "" || m.User == user) && strings.HasPrefix(m.Token, token) && (verdict == "" || m.Verdict == verdict) && (before == 0 || m.ID < before) && len(want) < s.Limit {
+							want = append(want, m.ID)
+						}
+					}
+					rows, err := l.Memories(t.Context(), s)
+					var got []memory.ID
+					for _, r := range rows {
+						got = append(got, r.ID)
+					}
+					if err != nil || !slices.Equal(got, want) {
+						t.Errorf("%+v gives %v (%v), want %v", s, got, err, want)
+					}
+				}
+			}
 		}
 	}
 }
