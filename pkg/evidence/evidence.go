@@ -27,7 +27,7 @@ import (
 type Limits struct {
 	Size     int64         // bytes of all files
 	Age      time.Duration // of what belongs to no finding
-	Findings time.Duration // of what belongs to a cycle with a loss, a defect or a target that did not recover
+	Findings time.Duration // of what belongs to an incident, or to a cycle with a loss, a defect or a target that did not recover
 }
 
 // Keeper keeps one folder. Its methods may be called by many goroutines.
@@ -57,6 +57,10 @@ func (k *Keeper) Tap(entries []fact.Entry) {
 		case fact.Session:
 			for _, path := range f.Files {
 				k.open = append(k.open, filepath.Base(path))
+			}
+		case fact.Frozen:
+			for _, p := range f.Pictures {
+				k.finding[filepath.Base(p.File)] = true
 			}
 		case fact.Cycle:
 			if f.Phase != fact.PhaseClosed {
@@ -149,6 +153,8 @@ func (k *Keeper) Collect() (removed int, err error) {
 
 // list gives the files of ours in the folder, and forgets of what is gone that it belonged to a finding.
 func (k *Keeper) list() ([]file, error) {
+	k.mu.Lock() // so that nothing comes to belong to a finding while the folder is read
+	defer k.mu.Unlock()
 	entries, err := os.ReadDir(k.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -156,8 +162,6 @@ func (k *Keeper) list() ([]file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for old evidence: %w", err)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	var files []file
 	finding := map[string]bool{}
 	for _, e := range entries {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ type stopped struct{}
 
 func (stopped) Now() memory.Instant { return memory.Instant{Wall: now.UnixNano()} }
 
-// folder has files of 100 bytes, named by their age in hours; those of findings begin with f.
+// folder has files of 100 bytes, named by their age in hours; those of findings begin with f, of incidents with fi.
 type folder struct {
 	t     *testing.T
 	dir   string
@@ -38,6 +39,10 @@ func newFolder(t *testing.T, k func(dir string) *Keeper, ages map[string]time.Du
 		name := session.EvidenceName(memory.Instant{Wall: now.Add(-age).UnixNano()}, short) + ".png"
 		f.paths[short] = filepath.Join(f.dir, name)
 		f.write(f.paths[short])
+		if strings.HasPrefix(short, "fi") {
+			keeper.Tap([]fact.Entry{{Fact: fact.Frozen{Pictures: []fact.Picture{{File: name}}}}})
+			continue
+		}
 		outcome := fact.CycleInconclusive
 		if short[0] == 'f' {
 			outcome = fact.CycleLosses
@@ -66,18 +71,18 @@ func (f *folder) left() (names []string) {
 }
 
 func TestLimits(t *testing.T) {
-	ages := map[string]time.Duration{"a": time.Hour, "b": 2 * time.Hour, "c": 30 * time.Hour, "f1": 3 * time.Hour, "f2": 40 * time.Hour, "f3": 200 * time.Hour}
+	ages := map[string]time.Duration{"a": time.Hour, "b": 2 * time.Hour, "c": 30 * time.Hour, "f1": 3 * time.Hour, "fi2": 40 * time.Hour, "f3": 200 * time.Hour}
 	for name, c := range map[string]struct {
 		limits Limits
 		want   []string
 	}{
-		"all fits":                         {Limits{600, 1000 * time.Hour, 1000 * time.Hour}, []string{"a", "b", "c", "f1", "f2", "f3"}},
-		"findings are kept for longer":     {Limits{600, 24 * time.Hour, 100 * time.Hour}, []string{"a", "b", "f1", "f2"}},
+		"all fits":                         {Limits{600, 1000 * time.Hour, 1000 * time.Hour}, []string{"a", "b", "c", "f1", "f3", "fi2"}},
+		"findings are kept for longer":     {Limits{600, 24 * time.Hour, 100 * time.Hour}, []string{"a", "b", "f1", "fi2"}},
 		"and not for ever":                 {Limits{600, time.Hour, 2 * time.Hour}, []string{"a"}},
-		"the oldest goes first":            {Limits{599, 1000 * time.Hour, 1000 * time.Hour}, []string{"a", "b", "f1", "f2", "f3"}},
-		"findings go last":                 {Limits{300, 1000 * time.Hour, 1000 * time.Hour}, []string{"f1", "f2", "f3"}},
-		"and among them the oldest first":  {Limits{250, 1000 * time.Hour, 1000 * time.Hour}, []string{"f1", "f2"}},
-		"what is too old makes room first": {Limits{400, 24 * time.Hour, 100 * time.Hour}, []string{"a", "b", "f1", "f2"}},
+		"the oldest goes first":            {Limits{599, 1000 * time.Hour, 1000 * time.Hour}, []string{"a", "b", "f1", "f3", "fi2"}},
+		"findings go last":                 {Limits{300, 1000 * time.Hour, 1000 * time.Hour}, []string{"f1", "f3", "fi2"}},
+		"and among them the oldest first":  {Limits{250, 1000 * time.Hour, 1000 * time.Hour}, []string{"f1", "fi2"}},
+		"what is too old makes room first": {Limits{400, 24 * time.Hour, 100 * time.Hour}, []string{"a", "b", "f1", "fi2"}},
 		"nothing fits":                     {Limits{99, 1000 * time.Hour, 1000 * time.Hour}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
