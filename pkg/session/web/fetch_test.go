@@ -96,12 +96,20 @@ func TestRedirectsHaveALimit(t *testing.T) {
 }
 
 func TestPagesInOtherEncodings(t *testing.T) {
-	sf := surface(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=gbk")
-		_, _ = w.Write([]byte("<p>\xc4\xe3\xba\xc3</p>"))
-	}))
-	if texts, _, err := sf.Read(t.Context(), session.Read{Selector: "p"}); err != nil || !slices.Equal(texts, []string{"你好"}) {
-		t.Errorf("read %q, %v", texts, err)
+	for kind, text := range map[string]string{"text/html; charset=gbk": "\xc4\xe3\xba\xc3", "text/html; charset=utf-8": "你好"} {
+		sf := surface(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write([]byte("<p>" + text + "</p>"))
+		}))
+		if texts, _, err := sf.Read(t.Context(), session.Read{Selector: "p"}); err != nil || !slices.Equal(texts, []string{"你好"}) {
+			t.Errorf("%s: read %q, %v", kind, texts, err)
+		}
+		g, err := sf.(interface {
+			Glance(context.Context) (session.Glance, error)
+		}).Glance(t.Context())
+		if err != nil || !strings.Contains(g.Document, "<p>你好</p>") || g.Loaded.IsZero() {
+			t.Errorf("%s: glanced at %+v, %v", kind, g, err)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ type page struct {
 	url    *url.URL
 	base   *url.URL // what addresses on it are relative to; known once it has been read
 	kind   string   // the content type that came with it
-	body   []byte   // nil once it has been read
+	body   []byte
 	doc    *html.Node
 	bad    error // why it could not be read
 	status int
@@ -38,7 +38,6 @@ func newPage(u *url.URL, contentType string, body []byte) *page {
 func (p *page) tree() *html.Node {
 	if p.doc == nil {
 		p.doc, p.bad = parse(p.kind, p.body)
-		p.body = nil
 		if b := first(p.doc, func(n *html.Node) bool { return n.DataAtom == atom.Base && has(n, "href") }); b != nil {
 			if base, err := p.url.Parse(attr(b, "href")); err == nil {
 				p.base = base
@@ -46,6 +45,16 @@ func (p *page) tree() *html.Node {
 		}
 	}
 	return p.doc
+}
+
+// text gives the document as HTML in UTF-8: as it came, if it can be, for that costs nothing.
+func (p *page) text() (string, error) {
+	if _, name, _ := charset.DetermineEncoding(p.body, p.kind); name == "utf-8" && isHTML(p.kind, p.body) {
+		return string(p.body), nil
+	}
+	var b strings.Builder
+	err := html.Render(&b, p.tree())
+	return b.String(), err
 }
 
 // parse reads a document. A body that claims no type is taken for HTML when it looks like it.

@@ -370,11 +370,11 @@ func (s *surface) Glance(context.Context) (session.Glance, error) {
 	g := session.Glance{Loaded: s.goodAt, At: s.d.cfg.Clock.Now()}
 	switch {
 	case s.good != nil:
-		var b bytes.Buffer
-		if err := html.Render(&b, s.good.tree()); err != nil {
+		var err error
+		g.URL = s.good.url.String()
+		if g.Document, err = s.good.text(); err != nil {
 			return g, err
 		}
-		g.URL, g.Document = s.good.url.String(), b.String()
 	case s.last != nil && s.lastURL != nil:
 		g.Loaded, g.URL, g.Document = s.acted, s.lastURL.String(), "<pre>"+html.EscapeString(string(s.last))+"</pre>"
 	default:
