@@ -85,6 +85,8 @@ func (b *board) tap(entries []fact.Entry) {
 			}
 		case fact.Step:
 			b.step(f)
+		case fact.Retired: // not judged any more
+			maps.DeleteFunc(b.once, func(k foundIn, _ bool) bool { return f.Memories.Has(k.memory) })
 		}
 	}
 	b.change()
@@ -159,16 +161,13 @@ func (b *board) Live(ctx context.Context) (web.Live, error) {
 	defer b.mu.Unlock()
 	l.Counts = b.counts
 	l.Counts.Outcomes, l.Counts.Losses, l.Counts.Defects = maps.Clone(b.counts.Outcomes), maps.Clone(b.counts.Losses), maps.Clone(b.counts.Defects)
-	for _, i := range b.log.All(now) {
-		if i.Known == nil {
-			l.Incidents++
-		}
-	}
+	l.Incidents = b.log.Open(now)
 	l.Last = b.cycles.All()
-	for i := range l.Last {
-		if in := l.Last[i].Injections; l.Cycle != nil && l.Last[i].N == l.Cycle.N && len(in) > 0 {
+	for i, c := range l.Last {
+		if in := c.Injections; l.Cycle != nil && c.N == l.Cycle.N && len(in) > 0 {
 			l.Fault = &in[len(in)-1]
 		}
+		l.Last[i] = c.Brief()
 	}
 	return l, nil
 }

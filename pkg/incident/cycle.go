@@ -26,6 +26,15 @@ type Cycle struct {
 	Found        []memory.Verdict  `json:"found"` // with a loss or a defect; of many the first
 }
 
+// Brief is the cycle as a list shows it: without what was found one by one, and the steps of its injections.
+func (c Cycle) Brief() Cycle {
+	c.Injections, c.Found = slices.Clone(c.Injections), []memory.Verdict{}
+	for i := range c.Injections {
+		c.Injections[i].Steps = nil
+	}
+	return c
+}
+
 // Injection is the life of one injection so far.
 type Injection struct {
 	ID    int64          `json:"id"`

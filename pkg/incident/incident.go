@@ -167,6 +167,17 @@ func (l *Log) Get(fingerprint string, now memory.Instant) (Incident, bool) {
 	return l.copy(i, now), true
 }
 
+// Open says how many incidents there are that nothing mutes at an instant.
+func (l *Log) Open(now memory.Instant) (n int) {
+	known := l.Known()
+	for _, i := range l.order {
+		if Muted(known, i.Fingerprint, now) == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Known gives what mutes incidents: what the log was made with, and what the last daemon was told.
 func (l *Log) Known() []Known { return slices.Concat(l.known, l.muted) }
 

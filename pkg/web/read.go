@@ -87,6 +87,9 @@ func (s *Server) cycles(r *http.Request) (p cyclesPage, err error) {
 		p.Cycles = p.Cycles[:limit]
 		p.Next = strconv.Itoa(p.Cycles[limit-1].N)
 	}
+	for i, c := range p.Cycles {
+		p.Cycles[i] = c.Brief()
+	}
 	return p, err
 }
 
