@@ -88,7 +88,7 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 		fmt.Fprintf(&b, "  %s    # with the environment that the stack was brought up with\n", shell(i.draft.Project.Compose(path, unlabelled)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(i.exports)) {
-		if strings.Contains(string(data), name) {
+		if slices.ContainsFunc(i.draft.Looks, func(l discover.Look) bool { return l.Gap == "" && l.Export == i.exports[name] }) {
 			fmt.Fprintf(&b, "  %s\n", i.exports[name])
 		}
 	}
@@ -136,6 +136,7 @@ type initer struct {
 	engine  *docker.Engine
 	draft   discover.Draft
 	exports map[string]string // commands that set the variables, by name
+	owners  map[string]string // the services whose secrets are in them
 	env     map[string]string // the variables that the file names, as they will be: secrets
 	probe   *explore.Found    // what the first user found; nil: there was none
 }
@@ -175,7 +176,8 @@ func (i *initer) look(ctx context.Context) error {
 		return err
 	}
 	d := &i.draft
-	d.Gaps, d.Notes, i.env, i.exports = map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}
+	d.Gaps, d.Notes = map[string]string{}, map[string]string{}
+	i.env, i.exports, i.owners = map[string]string{}, map[string]string{}, map[string]string{}
 	i.say("asking the services of %s what they are", d.Project.Name)
 	d.Parts = discover.Survey(ctx, containers)
 	if err := i.front(); err != nil {
@@ -317,9 +319,6 @@ func (i *initer) gaps() (out []string) {
 		if l.Gap != "" {
 			out = append(out, fmt.Sprintf("views.%s: %s", l.Name, l.Gap))
 		}
-	}
-	for _, n := range i.draft.Blind {
-		out = append(out, fmt.Sprintf("%s: %s", n.Service, n.Text))
 	}
 	return out
 }

@@ -26,12 +26,8 @@ type Draft struct {
 	Notes      map[string]string // on sections of the script
 	Gaps       map[string]string // why a section is missing
 	Looks      []Look
-	Blind      []Note // stores in which nothing was found
 	Listen     string // where the daemon is to listen; empty: at the usual address
 }
-
-// Note is a remark on a service.
-type Note struct{ Service, Text string }
 
 // Look is a view of a configuration.
 type Look struct {
@@ -40,6 +36,7 @@ type Look struct {
 	Settings []Setting // of the view
 	Contract []Setting
 	Note     string
+	Export   string // the command that sets the variable that it names
 	Gap      string // why it cannot be used as it is: it is written as a comment
 }
 
@@ -318,6 +315,9 @@ func (d *Draft) views(w *writer) {
 		if l.Note != "" {
 			w.remark("  ", l.Name+": "+l.Note)
 		}
+		if l.Export != "" {
+			w.remark("  ", l.Export)
+		}
 		all := slices.Clone(l.Settings)
 		if l.Service != "" && l.Service != l.serviceByName() {
 			all = append([]Setting{Set("service", l.Service)}, all...)
@@ -340,9 +340,6 @@ func (d *Draft) views(w *writer) {
 			service = "service: " + d.App + ", "
 		}
 		w.line("  # answer: {%sattempts: 3}    # needs ask, above", service)
-	}
-	for _, n := range d.Blind {
-		w.remark("  ", n.Service+": "+n.Text)
 	}
 }
 

@@ -47,12 +47,11 @@ func found() *discover.Draft {
 		},
 		Looks: []discover.Look{
 			{Name: "page", Service: "web"},
-			{Name: "postgres", Service: "db", Settings: []discover.Setting{discover.Set("dsn_env", "PG_DSN"), discover.Set("query", "SELECT user_id AS owner, content FROM note WHERE user_id = ANY($1)"), discover.Set("match", "token")}},
+			{Name: "postgres", Service: "db", Export: `export PG_DSN="$(somehow)"`, Settings: []discover.Setting{discover.Set("dsn_env", "PG_DSN"), discover.Set("query", "SELECT user_id AS owner, content FROM note WHERE user_id = ANY($1)"), discover.Set("match", "token")}},
 			{Name: "redis", Service: "redis", Note: "its keys end", Settings: []discover.Setting{discover.Set("url", "redis://127.0.0.1:6379/0"), discover.Set("key", "chat:{user}")},
 				Contract: []discover.Setting{{Key: "durable", Value: "false"}, discover.Duration("ttl", 30*time.Minute), {Key: "ttl_from", Value: "last_write"}}},
 			{Name: "redis-2", Service: "redis", Gap: "the key does not name\nthe user\x1b[2J", Settings: []discover.Setting{discover.Set("kind", "redis"), discover.Set("key", "all")}},
 		},
-		Blind: []discover.Note{{Service: "chroma", Text: "what was told was not found in it"}},
 	}
 	return d
 }
