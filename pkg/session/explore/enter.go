@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 
 	"amnesia/pkg/memory"
 	"amnesia/pkg/session"
@@ -111,33 +110,33 @@ func rigOnly(err error) error {
 
 // submit sends a form, and says whether that has led away from it; if not, why.
 func (e *explorer) submit(ctx context.Context, steps []session.Step) (in bool, els []session.Element, why string, err error) {
+	alerts := func(els []session.Element) (n int) {
+		for _, el := range els {
+			if el.Role == "alert" {
+				n++
+			}
+		}
+		return n
+	}
+	before, err := e.page.Elements(ctx) // some pages always have one
+	if err != nil {
+		return false, nil, err.Error(), rigOnly(err)
+	}
 	if err := e.do(ctx, steps, memory.Memory{}); err != nil {
 		return false, nil, err.Error(), rigOnly(err)
 	}
-	alert := func(els []session.Element) *session.Element {
-		return firstOf(els, func(el session.Element) bool { return el.Role == "alert" })
-	}
 	els, ok, err := e.elements(ctx, func(els []session.Element) bool {
-		return something(els) && (len(passwords(els)) == 0 || alert(els) != nil)
+		return something(els) && (len(passwords(els)) == 0 || alerts(els) > alerts(before))
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, els, "", err
-	}
-	if ok && len(passwords(els)) == 0 {
+	case ok && len(passwords(els)) == 0:
 		return true, els, "", nil
+	case ok:
+		return false, els, "an alert came up", nil
 	}
-	why = "the form is still there"
-	if a := alert(els); a != nil && a.Name != "" {
-		why = "it says: " + a.Name
-	}
-	return false, els, why, nil
-}
-
-func firstOf(els []session.Element, fits func(session.Element) bool) *session.Element {
-	if i := slices.IndexFunc(els, fits); i >= 0 {
-		return &els[i]
-	}
-	return nil
+	return false, els, "the form is still there", nil
 }
 
 // signup makes the account first, on a page of its own, and comes back through the login.
@@ -161,7 +160,7 @@ func (e *explorer) signup(ctx context.Context, els []session.Element, why string
 		}
 	}
 	steps := f.steps()
-	in, els, why, err := e.submit(ctx, steps)
+	in, els, said, err := e.submit(ctx, steps)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +185,10 @@ func (e *explorer) signup(ctx context.Context, els []session.Element, why string
 	}
 	in, els, why, err = e.submit(ctx, login[1:])
 	if err == nil && !in {
-		err = &gap{"login", "an account was made at " + at + ", and is not let in: " + why}
+		if said != "" {
+			at += " (" + said + ")"
+		}
+		err = &gap{"login", "who made an account at " + at + " is not let in: " + why}
 	}
 	return els, err
 }
@@ -213,7 +215,6 @@ func (e *explorer) arrive(ctx context.Context, els []session.Element, login []se
 			login = []session.Step{{Goto: e.where()}}
 		}
 	}
-	e.box = *box
 	e.found.Script.Login = append(login, session.Step{Expect: &session.Expect{Selector: box.Selector}})
 	return nil
 }

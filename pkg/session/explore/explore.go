@@ -104,11 +104,10 @@ type explorer struct {
 	cfg     Config
 	found   *Found
 	page    session.Inspector
-	open    bool            // nobody has to log in
-	form    *form           // how one logs in
-	box     session.Element // where messages are written
-	own     string          // the selector of the user's messages
-	slowest time.Duration   // that an answer took
+	open    bool          // nobody has to log in
+	form    *form         // how one logs in
+	own     string        // the selector of the user's messages
+	slowest time.Duration // that an answer took
 }
 
 // gap ends a part of the exploration.

@@ -25,7 +25,6 @@ func (e *explorer) tell(ctx context.Context) error {
 	if box == nil {
 		return &gap{"tell", "the field for messages has gone"}
 	}
-	e.box = *box
 	steps := []session.Step{{Fill: &session.Fill{Selector: box.Selector, Text: "{{.Memory}}"}}}
 	if send != nil {
 		steps = append(steps, session.Step{Click: send.Selector})
