@@ -21,6 +21,7 @@ func root() *cobra.Command {
 		Long: `Amnesia plays users in a real browser, kills, restarts and wipes the application's services at random points,
 then looks in every place where a memory should still be, and counts those that were lost without anyone being told.` + exitCodes,
 		Example: `  amnesia demo                                  the whole idea in a minute, on a sample application
+  amnesia init                                  writes an amnesia.yaml for the compose project that runs here
   amnesia run                                   on your application, as ./amnesia.yaml describes it
   amnesia run --armed --cycles 20 -o json       in CI
   amnesia why m42 --ledger amnesia.db           the story of one memory`,
