@@ -119,7 +119,7 @@ func (b *board) judged(v memory.Verdict) {
 		b.once[key] = true
 		return !was
 	}
-	if v.Kind.Loss() && !v.Open && first(string(v.Class)) {
+	if v.Alarming() && !v.Open && first(string(v.Class)) {
 		b.counts.Losses[v.Class]++
 	}
 	for _, d := range v.Defects {

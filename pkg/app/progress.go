@@ -43,7 +43,7 @@ func (p *progress) tap(entries []fact.Entry) {
 				p.acknowledged++
 			}
 		case fact.Judged:
-			if f.Verdict.Kind.Loss() {
+			if f.Verdict.Alarming() {
 				p.lost[f.Verdict.Memory] = true
 			}
 		case fact.Cycle:

@@ -70,7 +70,7 @@ func (t *tally) count(r *Replayed) {
 		if loss != nil {
 			if n := t.cycle(loss); !t.control[n] {
 				note(thing{loss.Fault, loss.Service, string(loss.Kind), string(loss.Class)}, id, n)
-				if (loss.Class == memory.Silent || loss.Class == memory.Reported) && loss.Level != memory.LevelObserved {
+				if loss.Alarming() && loss.Class != memory.Unsure {
 					lost[n] = true
 				}
 			}

@@ -157,7 +157,7 @@ func (c *Cycles) judged(at *Cycle, f fact.Judged) {
 		c.counted[key] = true
 		return !was
 	}
-	loss, defect := v.Kind.Loss() && v.Class != memory.Permitted, len(v.Defects) > 0
+	loss, defect := v.Alarming(), len(v.Defects) > 0
 	if loss && first("lost") {
 		at.Lost++
 	}

@@ -49,7 +49,7 @@ const none = "-"
 func Fingerprints(v memory.Verdict) []string {
 	var all []string
 	views := slices.Sorted(slices.Values(v.Missing))
-	if v.Kind.Loss() && v.Class != memory.Permitted {
+	if v.Alarming() && !v.Open {
 		all = append(all, fingerprint(string(v.Class), v.Fault, v.Service, views))
 	}
 	for _, d := range v.Defects {

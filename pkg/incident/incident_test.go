@@ -22,6 +22,8 @@ func TestLossesOfOneFingerprintAreOneIncident(t *testing.T) {
 	leaked := memory.Verdict{Kind: memory.Kept, Defects: []memory.Defect{memory.Leaked}}
 	permitted := gone
 	permitted.Class = memory.Permitted
+	observed := gone
+	observed.Level = memory.LevelObserved
 	l := incident.NewLog([]incident.Known{{Fingerprint: "silent/wipe/redis/page+redis", Until: time.Unix(0, 500), Reason: "ticket 7"}})
 	for _, e := range []fact.Entry{
 		judged(1, 1, 100, gone),
@@ -31,6 +33,7 @@ func TestLossesOfOneFingerprintAreOneIncident(t *testing.T) {
 		judged(4, 2, 140, other),
 		judged(5, 3, 150, leaked),
 		judged(6, 3, 160, permitted),
+		judged(8, 3, 165, observed),
 		judged(7, 3, 170, memory.Verdict{Kind: memory.Kept}),
 		{Fact: fact.Frozen{Incident: "silent/kill/redis/page+redis", Cycle: 1}},
 	} {

@@ -36,6 +36,12 @@ const (
 // Classes lists every class.
 var Classes = [...]Class{Silent, Reported, Permitted, Unsure}
 
+// Alarming reports whether the verdict is a loss that somebody has to hear of: of a memory that its user saw acknowledged,
+// beyond what a contract permits. That of one which was only observed is reported apart (oracle.md §1).
+func (v Verdict) Alarming() bool {
+	return v.Kind.Loss() && v.Class != Permitted && v.Level != LevelObserved
+}
+
 // Defect is something wrong beside the verdict.
 type Defect string
 

@@ -232,7 +232,7 @@ func (full *Full) losses() {
 // Counts reports whether a verdict is a loss that fails a run: silent or reported, of a memory that its user saw
 // acknowledged.
 func Counts(v memory.Verdict) bool {
-	return v.Kind.Loss() && (v.Class == memory.Silent || v.Class == memory.Reported) && v.Level != memory.LevelObserved
+	return v.Alarming() && v.Class != memory.Unsure
 }
 
 // Tellers gives the teller of one memory of each incident, the newest of which there is evidence; of very many incidents
