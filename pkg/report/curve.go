@@ -67,7 +67,8 @@ func drawCurves(w io.Writer, title string, ground color.Color, curves []oracle.C
 	p.Y.Label.Text = "share of memories lost"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.TickerFunc(durations)
 	p.Y.Min, p.Y.Max = 0, 1
-	p.Legend.Top = true
+	// Below the curves, which fall, and with room for words that another font makes larger.
+	p.Legend.Left, p.Legend.XOffs, p.Legend.YOffs, p.Legend.Padding = true, vg.Points(8), vg.Points(8), vg.Points(2)
 	p.Add(plotter.NewGrid())
 	for i, c := range curves {
 		points := c.Points()
