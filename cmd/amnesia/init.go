@@ -41,7 +41,7 @@ Environment:
 	f := c.Flags()
 	f.StringVar(&o.Project, "project", "", "compose `project` to look at (default: the one that runs)")
 	f.StringVar(&o.URL, "url", "", "`address` that people open (default: found out)")
-	f.StringVarP(&o.File, "file", "o", "amnesia.yaml", "`file` to write")
+	f.StringVar(&o.File, "file", "amnesia.yaml", "`file` to write")
 	f.BoolVar(&o.Force, "force", false, "write anew what is there already")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.BrowserDir, o.Getenv = os.Getenv("AMNESIA_BROWSER_DIR"), os.Getenv
