@@ -37,13 +37,18 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
+	within := func() bool { // what is written next is to be taken in time
+		err := c.SetWriteDeadline(time.Now().Add(s.eventTimeout))
+		return err == nil || errors.Is(err, http.ErrNotSupported)
+	}
 	send := func(format string, args ...any) bool {
-		if err := c.SetWriteDeadline(time.Now().Add(s.eventTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		if !within() {
 			return false
 		}
 		_, err := fmt.Fprintf(w, format, args...)
 		return err == nil && c.Flush() == nil
 	}
+	defer within() // the end of the answer is written after this: the time of the last event may be over
 	beat := time.NewTicker(s.heartbeat)
 	defer beat.Stop()
 	for {

@@ -373,7 +373,7 @@ func TestFollowersLeave(t *testing.T) {
 	books := newShelf()
 	books.live.Target = strings.Repeat("x", 1<<20) // more than the kernel holds for somebody
 	s := New(Config{Gatherer: prometheus.NewRegistry(), Logger: zaptest.NewLogger(t), Daemon: &daemon{}, Books: books})
-	s.eventTimeout = 50 * time.Millisecond
+	s.eventTimeout = 200 * time.Millisecond
 	l, err := s.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -406,6 +406,7 @@ func TestFollowersLeave(t *testing.T) {
 	if code, v := ask(s, "GET", "/api/v1/events", ""); code != 503 || !strings.Contains(fmt.Sprint(v["error"]), "fix: ") {
 		t.Errorf("one too many: %d %v", code, v)
 	}
+	time.Sleep(3 * s.eventTimeout / 2) // the time in which the last event had to be taken is over
 	began := time.Now()
 	cancel()
 	if err := <-served; err != nil {
