@@ -11,8 +11,8 @@ const hidden = "***"
 var (
 	// secretName is in the name of an option or a variable whose value may be a secret.
 	secretName = `(?i)[\w-]*(?:pass|secret|token|key|auth|credential|dsn)[\w-]*`
-	// assigned is such a name with its value, within one word or a whole shell script.
-	assigned = regexp.MustCompile(`(` + secretName + `(?:=|:\s*))("[^"]*"|'[^']*'|[^\s"']+)`)
+	// assigned is such a name with its value, within one word, a whole shell script or JSON.
+	assigned = regexp.MustCompile(`(` + secretName + `["']?(?:=|:\s*))("[^"]*"|'[^']*'|[^\s"']+)`)
 	// option is such a name alone: its value is the next word.
 	option = regexp.MustCompile(`^--?` + secretName + `$`)
 	// within is an option with its value in a shell script.

@@ -34,6 +34,7 @@ type album struct {
 	bytes   int
 	misses  []miss
 	traces  map[string]picture // by user
+	passed  []string           // traces of ours that a later one has taken the place of
 	seen    map[memory.ID]bool // missed, and pictured
 	used    map[string]bool    // files that belong to evidence
 }
@@ -76,14 +77,14 @@ func (a *album) trace(user string, p picture) {
 		a.traces = map[string]picture{}
 	}
 	if old, ok := a.traces[user]; ok && old.ours {
-		a.misses = append(a.misses, miss{files: []string{old.file}}) // so that it is removed
+		a.passed = append(a.passed, old.file)
 	}
 	a.traces[user] = p
 }
 
 // close begins anew with the next cycle.
 func (a *album) close(dir string, log *zap.Logger) {
-	var files []string
+	files := a.passed
 	for _, m := range a.misses {
 		files = append(files, m.files...)
 	}

@@ -3,6 +3,8 @@ package incident
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -182,6 +184,37 @@ func TestFreezeIsBounded(t *testing.T) {
 	})
 }
 
+// TestTracesLeavePicturesAlone: however many sessions a user had under fire, the page that misses a memory is pictured, and
+// what comes to nothing is gone with the cycle.
+func TestTracesLeavePicturesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := frozenCase()
+		z.Dir, z.Owes = t.TempDir(), func(memory.ID, memory.Instant) bool { return true }
+		file := func(name string) string {
+			path := filepath.Join(z.Dir, name)
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+			return path
+		}
+		for n := range 2 * missesPictured {
+			z.Traced("ann", file(fmt.Sprintf("%d.zip", n)))
+		}
+		taken := ""
+		z.Missed("ann", []memory.ID{1}, func(name string) []string {
+			taken = name
+			return []string{file(name + ".png")}
+		})
+		if taken != "cycle3-ann-after" {
+			t.Errorf("the picture is %q", taken)
+		}
+		z.Tap([]fact.Entry{{Fact: fact.Cycle{N: 3, Phase: fact.PhaseClosed}}})
+		if left, err := os.ReadDir(z.Dir); err != nil || len(left) > 0 {
+			t.Errorf("left are %v (%v)", left, err)
+		}
+	})
+}
+
 // TestHideSecrets: what may be a secret in a command line is hidden, however it is given, and nothing else.
 func TestHideSecrets(t *testing.T) {
 	for _, c := range []struct{ command, want []string }{
@@ -189,6 +222,7 @@ func TestHideSecrets(t *testing.T) {
 		{[]string{"app", "--api-key=hunter2", "--port=80"}, []string{"app", "--api-key=***", "--port=80"}},
 		{[]string{"sh", "-c", `export PASSWORD="hunter 2"; exec app --token hunter2 --dir /data`}, []string{"sh", "-c", `export PASSWORD=***; exec app --token *** --dir /data`}},
 		{[]string{"app", "postgres://app:hunter2@db:5432/chat"}, []string{"app", "postgres://app:***@db:5432/chat"}},
+		{[]string{"app", "--config", `{"password": "hunter2", "port": 80}`}, []string{"app", "--config", `{"password": ***, "port": 80}`}},
 		{[]string{"postgres", "-c", "fsync=off"}, []string{"postgres", "-c", "fsync=off"}},
 	} {
 		if got := hideSecrets(c.command); !slices.Equal(got, c.want) {
