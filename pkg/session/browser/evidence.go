@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/playwright-community/playwright-go"
@@ -124,8 +125,9 @@ func (d *Driver) Draw(ctx context.Context, g session.Glance, path string) error 
 		if err != nil {
 			return struct{}{}, err
 		}
-		// The answer to its own address is the document: so that what it names beside it is found.
-		err = page.Route(g.URL, func(r playwright.Route) {
+		// The answer to its own address is the document: so that what it names beside it is found. The address is the target's,
+		// and no pattern.
+		err = page.Route(func(url string) bool { return withoutFragment(url) == withoutFragment(g.URL) }, func(r playwright.Route) {
 			_ = r.Fulfill(playwright.RouteFulfillOptions{Body: g.Document, ContentType: playwright.String("text/html; charset=utf-8")})
 		})
 		if err == nil {
@@ -140,6 +142,11 @@ func (d *Driver) Draw(ctx context.Context, g session.Glance, path string) error 
 		return fmt.Errorf("drawing the page %s again: %s", g.URL, brief(err))
 	}
 	return nil
+}
+
+func withoutFragment(url string) string {
+	url, _, _ = strings.Cut(url, "#")
+	return url
 }
 
 // cutTrace ends the current part of the trace, saving it where a path is given, and begins the next.
