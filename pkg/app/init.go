@@ -266,12 +266,23 @@ func (i *initer) front() error {
 		return fmt.Errorf("no service of %s answers HTTP at a port of this host — fix: publish the app's port, or say where it is with --url", d.Project.Name)
 	}
 	if at >= 0 {
-		d.App = d.Parts[at].Service
+		if d.Parts[at].Unfit == "" {
+			d.App = d.Parts[at].Service
+		}
 		if d.URL == "" {
 			d.URL = "http://" + d.Parts[at].At
 		}
 	}
 	return nil
+}
+
+// page is the view of what a page shows of a user's history.
+func (i *initer) page() discover.Look {
+	if i.draft.App == "" {
+		return discover.Look{Name: "page", Settings: []discover.Setting{discover.Set("service", "…")},
+			Gap: "which of the services above shows what is at " + i.draft.URL + " could not be seen"}
+	}
+	return discover.Look{Name: "page", Service: i.draft.App}
 }
 
 // loads has the file read as a run would read it. What is missing in it because it could not be found is given; any other

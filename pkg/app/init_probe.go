@@ -61,7 +61,7 @@ func (i *initer) explore(parent context.Context) error {
 		d.Gaps[g.Section] = g.Why
 	}
 	if len(d.Script.Recall) > 0 {
-		d.Looks = append(d.Looks, discover.Look{Name: "page", Service: d.App})
+		d.Looks = append(d.Looks, i.page())
 	}
 	return nil
 }

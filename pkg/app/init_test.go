@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"amnesia/pkg/discover"
+	"amnesia/pkg/session"
 )
 
 // The command that sets a variable reads the secret where it is, whatever signs it has, and holds nothing of it.
@@ -52,6 +53,28 @@ func TestLoads(t *testing.T) {
 	i.draft.URL = "nowhere"
 	if _, err := i.loads(i.draft.YAML()); err == nil || !strings.Contains(err.Error(), "a bug of amnesia init") || !strings.Contains(err.Error(), "target.url") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What people open may be shown by nothing that the configuration can name: that is told, and the rest loads.
+func TestPageOfNobody(t *testing.T) {
+	t.Parallel()
+	store := discover.Part{Service: "db", Kind: discover.Redis, At: "127.0.0.1:6379", Answer: discover.Answer{Health: "tcp://127.0.0.1:6379"}}
+	odd := discover.Part{Service: "Web.App", Unfit: "its name", Container: discover.Container{Published: []discover.Published{{Port: 80, At: "[::1]:8080"}}}}
+	for _, parts := range [][]discover.Part{{store}, {store, odd}} {
+		i := &initer{o: InitOptions{File: "amnesia.yaml", URL: "http://[::1]:8080", Getenv: func(string) string { return "" }}}
+		i.draft = discover.Draft{Project: discover.Project{Name: "shop"}, Parts: parts, Gaps: map[string]string{}, Script: session.Script{
+			Login:  []session.Step{{Goto: "/"}},
+			Tell:   []session.Step{{Fill: &session.Fill{Selector: "#m", Text: "{{.Memory}}"}}, {Acknowledged: &session.Ack{Level: "settled", Expect: session.Expect{Response: "**/m"}}}},
+			Recall: []session.Step{{Goto: "/"}, {Read: &session.Read{Selector: ".m"}}}}}
+		if err := i.front(); err != nil {
+			t.Fatal(err)
+		}
+		i.draft.Looks = []discover.Look{i.page()}
+		missing, err := i.loads(i.draft.YAML())
+		if gaps := i.gaps(); err != nil || len(missing) != 1 || !strings.Contains(missing[0], "views") || len(gaps) != 1 || !strings.Contains(gaps[0], "views.page: which of the services") {
+			t.Errorf("%q, %q, %v", missing, gaps, err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package discover
 import (
 	"context"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func Front(parts []Part, address string) int {
 		score := 0
 		switch {
 		case address != "":
-			if _, port, ok := strings.Cut(address, ":"); ok && slices.ContainsFunc(p.Container.Published, func(a Published) bool { return strings.HasSuffix(a.At, ":"+port) }) {
+			if _, port, err := net.SplitHostPort(address); err == nil && slices.ContainsFunc(p.Container.Published, func(a Published) bool { return strings.HasSuffix(a.At, ":"+port) }) {
 				score = 100
 			}
 		case p.Unfit != "" || p.Kind != "" || !p.Answer.HTTP:

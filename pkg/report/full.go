@@ -236,8 +236,7 @@ func Counts(v memory.Verdict) bool {
 }
 
 // Tellers gives the teller of one memory of each incident, the newest of which there is evidence; of very many incidents
-// those of the worst. The
-// facts of the ledger are to be applied to them once more, and then Tell.
+// those of the worst. The facts of the ledger are to be applied to them once more, and then Tell.
 func (f *Fold) Tellers(full *Full) Tellers {
 	t := Tellers{full: full, end: f.end, wanted: map[memory.ID]*MemoryRow{}}
 	for n, v := range full.Summary.Found {
