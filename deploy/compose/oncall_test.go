@@ -32,7 +32,7 @@ func TestOnCall(t *testing.T) {
 	if err := os.WriteFile(over, []byte(faults("kill of redis")+quick), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "./soak")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -156,14 +156,14 @@ func (i *initer) variable(name, service string) string {
 	return name + "_" + strings.ToUpper(strings.ReplaceAll(service, "-", "_"))
 }
 
-// export gives, and notes, the command that sets a variable from a container's environment, without saying the secret. value holds %s
-// where the command that prints the secret stands.
+// export gives, and notes, the command that sets a variable from a container's environment, without saying the secret.
+// value is an address, which holds %s where the command that prints the secret stands.
 func (i *initer) export(name, value, container, from, secret string) (command string) {
 	get := fmt.Sprintf(`docker inspect --format '{{range .Config.Env}}{{println .}}{{end}}' %s | sed -n 's/^%s=//p'`, shell([]string{container}), from)
 	if url.QueryEscape(secret) != secret { // it would have to be written otherwise in an address
 		get += ` | od -An -v -tx1 | tr -d '\n' | sed 's/ 0a$//; s/ /%/g'`
 	}
-	command = fmt.Sprintf("export %s=\"%s\"", name, strings.ReplaceAll(value, "%s", "$("+get+")"))
+	command = fmt.Sprintf("export %s=\"%s\"", name, strings.ReplaceAll(strings.ReplaceAll(value, "$", `\$`), "%s", "$("+get+")"))
 	i.exports[name] = command
 	return command
 }

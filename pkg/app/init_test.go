@@ -17,7 +17,7 @@ func TestExport(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"memory", "p@ss:w/rd?", `it's "quoted" $HOME \ % ünd`, "with=equals="} {
 		i := &initer{exports: map[string]string{}}
-		i.export("PG_DSN", "postgres://chat:%s@127.0.0.1:5432/chat", "it's-1", "POSTGRES_PASSWORD", secret)
+		i.export("PG_DSN", "postgres://$HOME:%s@127.0.0.1:5432/$HOME", "it's-1", "POSTGRES_PASSWORD", secret)
 		if strings.Contains(i.exports["PG_DSN"], secret) {
 			t.Errorf("%s tells it", i.exports["PG_DSN"])
 		}
@@ -32,9 +32,12 @@ func TestExport(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", i.exports["PG_DSN"], err)
 		}
-		cfg, err := parsePassword(string(out))
-		if err != nil || cfg != secret {
-			t.Errorf("%q comes out as %q of %s, %v", secret, cfg, out, err)
+		u, err := url.Parse(string(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := u.User.Password(); got != secret || u.User.Username() != "$HOME" || u.Path != "/$HOME" {
+			t.Errorf("%q comes out as %q of %s", secret, got, out)
 		}
 	}
 }
@@ -85,13 +88,4 @@ func TestShell(t *testing.T) {
 	if err != nil || string(out) != "<"+strings.Join(words, "><")+">" {
 		t.Errorf("%s, %v", out, err)
 	}
-}
-
-func parsePassword(dsn string) (string, error) {
-	u, err := url.Parse(dsn)
-	if err != nil {
-		return "", err
-	}
-	password, _ := u.User.Password()
-	return password, nil
 }

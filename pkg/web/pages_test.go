@@ -346,7 +346,7 @@ func next(t *testing.T, b *bufio.Reader) (l Live, comment bool) {
 func TestEvents(t *testing.T) {
 	books := newShelf()
 	base := serving(t, books, func(s *Server) {
-		s.readTimeout, s.writeTimeout, s.heartbeat = 50*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
+		s.readTimeout, s.writeTimeout, s.heartbeat = 500*time.Millisecond, 500*time.Millisecond, 250*time.Millisecond
 	})
 	_, b := stream(t, base)
 	if l, comment := next(t, b); comment || l.Cycle.N != 42 {

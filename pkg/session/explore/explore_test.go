@@ -40,7 +40,7 @@ func start(t *testing.T) *browser.Driver {
 }
 
 // enough is the patience with what is there, and short that with what is not, all of which is waited for.
-const enough, short = 10 * time.Second, 2 * time.Second
+const enough, short = 10 * time.Second, 4 * time.Second
 
 func look(t *testing.T, d *browser.Driver, url string, patience time.Duration) *explore.Found {
 	t.Helper()
