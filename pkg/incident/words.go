@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"amnesia/chaos"
 	"amnesia/pkg/memory"
 )
 
@@ -143,6 +144,25 @@ func was(n int) string {
 		return "was"
 	}
 	return "were"
+}
+
+// What metrics and alerts, whose labels are few, have for a service that is not one.
+const (
+	AllServices     = "all"     // of a fault that hits every one
+	SeveralServices = "several" // of a loss with more than one suspect
+)
+
+// ServiceLabel gives the service of what was found as metrics and alerts name it.
+func ServiceLabel(fault, service string) string {
+	switch {
+	case fault == memory.FaultSeveral:
+		return SeveralServices
+	case fault == chaos.CrashAll, fault == chaos.DaemonRestart:
+		return AllServices
+	case strings.Contains(service, "+"):
+		return SeveralServices
+	}
+	return service
 }
 
 // Class gives the class, or the defect, of a fingerprint.

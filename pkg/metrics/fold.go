@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -152,15 +151,7 @@ func (m *Metrics) judged(f fact.Judged) {
 	if v.Open || !v.Kind.Loss() {
 		return
 	}
-	service := v.Service
-	switch {
-	case v.Fault == memory.FaultSeveral:
-		service = several
-	case v.Fault == chaos.CrashAll, v.Fault == chaos.DaemonRestart:
-		service = all
-	case strings.Contains(service, "+"):
-		service = several
-	}
+	service := incident.ServiceLabel(v.Fault, v.Service)
 	counter := m.losses.WithLabelValues(string(v.Kind), string(v.Class), v.Level, v.Fault, service)
 	if !m.found(f, string(v.Kind)+" "+string(v.Class), counter, string(v.Class), v.Fault, service) || v.Class == memory.Permitted {
 		return

@@ -23,6 +23,7 @@ import (
 
 	"amnesia/chaos"
 	"amnesia/pkg/fact"
+	"amnesia/pkg/incident"
 	"amnesia/pkg/memory"
 )
 
@@ -44,11 +45,8 @@ type Setup struct {
 	BrowserRestarts []string // the reasons for which a browser may be restarted; none where there is no browser
 }
 
-// Labels of service when it is not one.
-const (
-	all     = "all"     // a fault that hits every service
-	several = "several" // a loss with more than one suspect
-)
+// all is the label of service of a fault that hits every one.
+const all = incident.AllServices
 
 // Results of a sweep.
 const (
@@ -277,7 +275,7 @@ func (m *Metrics) zero(s Setup) {
 
 // suspects lists what a loss may be put down to.
 func suspects(s Setup) []Fault {
-	out := []Fault{{memory.FaultSeveral, several}}
+	out := []Fault{{memory.FaultSeveral, incident.SeveralServices}}
 	for _, f := range s.Faults {
 		out = append(out, Fault{f.Kind, cmp.Or(f.Service, all)})
 	}

@@ -20,13 +20,14 @@ import (
 	"go.uber.org/zap/zaptest"
 	"golang.org/x/net/html"
 
+	"amnesia/chaos"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/incident"
 	"amnesia/pkg/memory"
 )
 
 // paged gives a server with pages, open to whoever reads.
-func paged(t *testing.T, books *shelf) *Server {
+func paged(t *testing.T, books Books) *Server {
 	t.Helper()
 	s := New(Config{Gatherer: prometheus.NewRegistry(), Logger: zaptest.NewLogger(t), Daemon: &daemon{}, Books: books, Token: token})
 	s.openToRead = true
@@ -194,6 +195,37 @@ func TestIncidentsOfAnAlert(t *testing.T) {
 	}
 	if w := look(s, "/incidents?typo=1"); w.Code != 400 {
 		t.Errorf("a filter that is none: %d", w.Code)
+	}
+}
+
+// stricken are books with losses that no single service is named for.
+type stricken struct{ *shelf }
+
+func (stricken) Incidents(context.Context) ([]incident.Incident, error) {
+	l := incident.NewLog(nil)
+	for i, cause := range [][2]string{{chaos.CrashAll, "app+redis"}, {memory.FaultSeveral, "redis"}, {chaos.Kill, "app+redis"}} {
+		v := lost(memory.ID(i + 1))
+		v.Fault, v.Service = cause[0], cause[1]
+		l.Apply(fact.Entry{Fact: fact.Judged{Cycle: 1, Verdict: v, At: moment(int64(i))}})
+	}
+	return l.All(moment(9)), nil
+}
+
+// TestIncidentsOfAnAlertForMany: the labels of alerts have no names of several services, and their links lead somewhere all
+// the same.
+func TestIncidentsOfAnAlertForMany(t *testing.T) {
+	s := paged(t, stricken{newShelf()})
+	for query, want := range map[string]string{
+		"fault=crash_all&service=all":                   "/incidents/silent/crash_all/app+redis/page+redis",
+		"class=silent&fault=several&service=several":    "/incidents/silent/several/redis/page+redis",
+		"class=silent&fault=kill&service=several":       "/incidents/silent/kill/app+redis/page+redis",
+		"class=silent&fault=kill&service=app%2Bredis":   "/incidents/silent/kill/app+redis/page+redis",
+		"class=silent&fault=kill&service=all":           "",
+		"class=silent&fault=crash_all&service=postgres": "",
+	} {
+		if to := look(s, "/incidents?"+query).Header().Get("Location"); to != want {
+			t.Errorf("%s leads to %q, want %q", query, to, want)
+		}
 	}
 }
 

@@ -158,7 +158,7 @@ func (s *Server) incidents(r *http.Request) (p incidentsPage, err error) {
 	}
 	p.Incidents, err = s.cfg.Books.Incidents(r.Context())
 	p.Incidents = slices.DeleteFunc(p.Incidents, func(i incident.Incident) bool {
-		return q.unlike("class", i.Class) || q.unlike("fault", i.Fault) || q.unlike("service", i.Service)
+		return q.unlike("class", i.Class) || q.unlike("fault", i.Fault) || q.unlike("service", i.Service) && q.unlike("service", incident.ServiceLabel(i.Fault, i.Service))
 	})
 	for i := range p.Incidents {
 		p.Incidents[i].Evidence = nil
