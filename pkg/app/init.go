@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net"
@@ -21,6 +22,7 @@ import (
 	"amnesia/pkg/discover"
 	"amnesia/pkg/session/explore"
 	"amnesia/pkg/soak"
+	"amnesia/pkg/terminal"
 )
 
 // InitOptions are the flags of `amnesia init`.
@@ -45,7 +47,7 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 			return ended(0, Usage(err))
 		}
 	}
-	i := &initer{o: o, say: func(form string, args ...any) { fmt.Fprintf(c.Err, form+"\n", args...) }}
+	i := &initer{o: o, say: func(form string, args ...any) { fmt.Fprintln(c.Err, terminal.Line(fmt.Sprintf(form, args...))) }}
 	err := i.look(ctx)
 	if err = errors.Join(err, i.a.close()); err != nil {
 		return ended(0, i.redact(err))
@@ -97,7 +99,7 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 		name = " -c " + shell([]string{o.File})
 	}
 	fmt.Fprintf(&b, "  amnesia doctor%s\n  amnesia run%s --armed --cycles 20\n", name, name)
-	if _, err := c.Out.Write([]byte(b.String())); err != nil {
+	if _, err := io.WriteString(c.Out, terminal.Text(b.String())); err != nil {
 		return ended(0, err)
 	}
 	if len(mistakes) > 0 || i.draft.Gaps["login"] != "" || i.draft.Gaps["tell"] != "" {
@@ -319,16 +321,16 @@ func (i *initer) parse(data []byte) (*config.Config, error) {
 	return config.Parse([]config.Source{{Name: i.o.File, Data: data}}, getenv, driverCheck)
 }
 
-// gaps says of each thing that could not be found what it is.
+// gaps says of each thing that could not be found what it is, in a line each, whatever the target said.
 func (i *initer) gaps() (out []string) {
 	for _, section := range []string{"login", "tell", "recall"} {
 		if why := i.draft.Gaps[section]; why != "" {
-			out = append(out, fmt.Sprintf("sessions.script.%s: %s", section, why))
+			out = append(out, terminal.Line(fmt.Sprintf("sessions.script.%s: %s", section, why)))
 		}
 	}
 	for _, l := range i.draft.Looks {
 		if l.Gap != "" {
-			out = append(out, fmt.Sprintf("views.%s: %s", l.Name, l.Gap))
+			out = append(out, terminal.Line(fmt.Sprintf("views.%s: %s", l.Name, l.Gap)))
 		}
 	}
 	return out

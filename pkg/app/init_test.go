@@ -81,6 +81,15 @@ func TestPageOfNobody(t *testing.T) {
 	}
 }
 
+// What a target says in the place of an answer is shown, on a line, and does nothing to a terminal.
+func TestGapsAreShown(t *testing.T) {
+	t.Parallel()
+	i := &initer{draft: discover.Draft{Gaps: map[string]string{"tell": "it failed: \x1b[2J\nviews.page: found"}, Looks: []discover.Look{{Name: "redis", Gap: "\u202ereversed"}}}}
+	if gaps := i.gaps(); len(gaps) != 2 || strings.ContainsAny(strings.Join(gaps, ""), "\x1b\n\u202e") {
+		t.Errorf("%q", gaps)
+	}
+}
+
 func TestShell(t *testing.T) {
 	t.Parallel()
 	words := []string{"plain", "", "two words", "it's", "$HOME", "a;b", "/srv/a.yaml", "ü"}

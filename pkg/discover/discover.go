@@ -1,6 +1,7 @@
 // Package discover reads from a stack what of it would lose memories: where each store keeps its data, whether that place
 // outlives its container, and with which settings the store writes. Engines and stores are asked elsewhere and give plain
-// facts; Diagnose is a pure function of them.
+// facts; Diagnose is a pure function of them. Of a stack without a configuration, Survey asks the published ports what they
+// are, and a Draft is the configuration that comes of it and of what others found.
 //
 // It knows what Redis, PostgreSQL, Chroma and SQLite keep over which fault, and nothing of what an application holds in
 // its memory before it writes: that is what cycles find out. It does not look into volumes.

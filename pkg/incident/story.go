@@ -1,5 +1,9 @@
-// Package incident is the evidence of a loss for a person: the story of one memory, told from the ledger alone, so that
-// it can be told when the daemon and the target are long gone.
+// Package incident is what was found wanting, for a person: incidents, in which losses of one cause are one; cycles as they
+// went; and the story of one memory. All of that is told from the facts of the ledger alone, so that it can be told when the
+// daemon and the target are long gone; what can be had only meanwhile (log lines, the engine's view, what pages showed) a
+// Freezer makes a fact in time.
+//
+// It judges nothing, and does nothing to a target; how a ledger, an engine or a browser is asked it does not know.
 package incident
 
 import (
