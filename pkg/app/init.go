@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net"
@@ -47,7 +46,7 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 			return ended(0, Usage(err))
 		}
 	}
-	i := &initer{o: o, say: func(form string, args ...any) { fmt.Fprintln(c.Err, terminal.Line(fmt.Sprintf(form, args...))) }}
+	i := &initer{o: o, say: func(form string, args ...any) { fmt.Fprintf(c.Err, form+"\n", args...) }}
 	err := i.look(ctx)
 	if err = errors.Join(err, i.a.close()); err != nil {
 		return ended(0, i.redact(err))
@@ -99,7 +98,7 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 		name = " -c " + shell([]string{o.File})
 	}
 	fmt.Fprintf(&b, "  amnesia doctor%s\n  amnesia run%s --armed --cycles 20\n", name, name)
-	if _, err := io.WriteString(c.Out, terminal.Text(b.String())); err != nil {
+	if _, err := c.Out.Write([]byte(b.String())); err != nil {
 		return ended(0, err)
 	}
 	if len(mistakes) > 0 || i.draft.Gaps["login"] != "" || i.draft.Gaps["tell"] != "" {
