@@ -193,9 +193,11 @@ func (s *Server) known(rt route) http.Handler {
 
 // mayRead reports whether reading is open, or the token is given: in its header, or as the password of basic auth, for which
 // a browser asks a person.
-func (s *Server) mayRead(r *http.Request) bool {
+func (s *Server) mayRead(r *http.Request) bool { return s.openToRead || s.hasToken(r) }
+
+func (s *Server) hasToken(r *http.Request) bool {
 	_, password, _ := r.BasicAuth()
-	return s.openToRead || s.isToken(r.Header.Get(TokenHeader)) || s.isToken(password)
+	return s.isToken(r.Header.Get(TokenHeader)) || s.isToken(password)
 }
 
 // isToken compares in constant time, whatever the length.

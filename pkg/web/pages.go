@@ -69,12 +69,16 @@ func (s *Server) reader(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		if !s.mayRead(r) {
-			w.Header().Set("WWW-Authenticate", `Basic realm="Amnesia: any name, and the daemon's token as the password", charset="UTF-8"`)
-			http.Error(w, "this needs the daemon's token as the password — fix: it is the configuration's, or in the file beside the ledger that ends with .token", http.StatusUnauthorized)
+			askForToken(w)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func askForToken(w http.ResponseWriter) {
+	w.Header().Set("WWW-Authenticate", `Basic realm="Amnesia: any name, and the daemon's token as the password", charset="UTF-8"`)
+	http.Error(w, "this needs the daemon's token as the password — fix: it is the configuration's, or in the file beside the ledger that ends with .token", http.StatusUnauthorized)
 }
 
 // show answers with a page, or with what is wrong in its place.
@@ -297,9 +301,14 @@ func (s *Server) faultsPage(r *http.Request) (view, error) {
 	return view{Title: "Faults", Here: "/faults", Data: f}, err
 }
 
-// evidence sends a file of evidence so that nothing in it runs: a screenshot is a picture, all else is to be saved.
+// evidence sends a file of evidence so that nothing in it runs: a screenshot is a picture, all else is to be saved. A trace
+// holds what users typed, their passwords too: it needs the token also where all else may be read by every user of the machine.
 func (s *Server) evidence(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
+	if path.Ext(name) == ".zip" && !s.knowsUsers && !s.hasToken(r) {
+		askForToken(w)
+		return
+	}
 	kind := "application/octet-stream"
 	if path.Ext(name) == ".png" {
 		kind = "image/png"

@@ -262,7 +262,7 @@ func TestPicturesOfAStory(t *testing.T) {
 		t.Errorf("its pictures are %q", links)
 	}
 	for _, l := range links {
-		if w := look(s, html.UnescapeString(l[1])); w.Code != 200 {
+		if w := look(s, html.UnescapeString(l[1]), TokenHeader, token); w.Code != 200 {
 			t.Errorf("%s: %d", l[1], w.Code)
 		}
 	}
@@ -282,11 +282,24 @@ func TestEvidenceIsSentAsWhatItIs(t *testing.T) {
 		"/evidence/20261201T041931.000Z-x%2F..%2F..%2Famnesia.png": {404, "text/plain; charset=utf-8", ""},
 		"/evidence/..%2Famnesia.yaml":                              {404, "text/plain; charset=utf-8", ""},
 	} {
-		w := look(s, path)
+		w := look(s, path, TokenHeader, token)
 		if h := w.Header(); w.Code != want.code || h.Get("Content-Type") != want.kind || h.Get("Content-Disposition") != want.disposition ||
 			want.code == 200 && h.Get("Content-Security-Policy") != "sandbox; default-src 'none'" || h.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %v", path, w.Code, h)
 		}
+	}
+}
+
+// TestTracesAreForFew: what users typed is not for every user of the machine.
+func TestTracesAreForFew(t *testing.T) {
+	const path = "/evidence/20261201T041931.000Z-u1.zip"
+	s := paged(t, newShelf())
+	if w := look(s, path); w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic ") || strings.Contains(w.Body.String(), "PK") {
+		t.Errorf("a trace is given to anybody: %d %q", w.Code, w.Body)
+	}
+	s.knowsUsers = true
+	if w := look(s, path); w.Code != 200 {
+		t.Errorf("a trace is not given to who has shown who they are: %d", w.Code)
 	}
 }
 

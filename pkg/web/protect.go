@@ -36,7 +36,7 @@ func (s *Server) Listen(ctx context.Context, address string) (net.Listener, erro
 		return nil, fmt.Errorf("listening on %s: the API and the pages would be readable on the way to whoever asks — fix: "+
 			"set web.listen to 127.0.0.1:9464, and for Prometheus web.metrics to this address; or give web.config_file a certificate", address)
 	}
-	s.openToRead = local || users
+	s.openToRead, s.knowsUsers = local || users, users
 	return l, nil
 }
 

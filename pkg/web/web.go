@@ -67,6 +67,7 @@ type Server struct {
 	log           *zap.Logger
 	headerTimeout time.Duration
 	openToRead    bool // no token is asked of who only reads; set by Listen
+	knowsUsers    bool // exporter-toolkit's basic auth asks everybody; set by Listen
 
 	followers    atomic.Int64  // of the events
 	ending       chan struct{} // closed when they are to leave
