@@ -122,9 +122,7 @@ func absent(path string) error {
 func shell(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
-		if out[i] = w; w == "" || strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@,") != "" {
-			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+		out[i] = terminal.Word(w)
 	}
 	return strings.Join(out, " ")
 }

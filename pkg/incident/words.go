@@ -9,6 +9,7 @@ import (
 
 	"amnesia/chaos"
 	"amnesia/pkg/memory"
+	"amnesia/pkg/terminal"
 )
 
 // weight orders classes and defects, the worst first: what nobody was told of, what strangers saw, and then the rest.
@@ -104,22 +105,12 @@ func Hurt(fault, service string) string {
 
 // Replay gives the command that plays a cycle of a ledger again.
 func Replay(ledger string, cycle int) string {
-	return fmt.Sprintf("amnesia replay %s --cycle %d --armed", quoted(ledger), cycle)
+	return fmt.Sprintf("amnesia replay %s --cycle %d --armed", terminal.Word(ledger), cycle)
 }
 
 // Why gives the command that tells the story of a memory.
 func Why(ledger string, id memory.ID) string {
-	return fmt.Sprintf("amnesia why %s --ledger %s", id, quoted(ledger))
-}
-
-// quoted makes a path one word for a shell.
-func quoted(path string) string {
-	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:=@,", r)
-	}) {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	return fmt.Sprintf("amnesia why %s --ledger %s", id, terminal.Word(ledger))
 }
 
 // defects says what became of memories, after their number.

@@ -1,4 +1,4 @@
-// Package terminal is the one place where text is made fit for a terminal. What a target's page, log or name says is
+// Package terminal is the one place where text is made fit for a terminal, and for the shell in it. What a target's page, log or name says is
 // hostile: an escape sequence in it could move the cursor, rewrite what stands above, set the window's title or fill the
 // clipboard, and a mark for the direction of writing could turn one name into another. It knows nothing of who prints
 // what.
@@ -69,4 +69,13 @@ func (w writer) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// Word writes a text as one word for a POSIX shell, in quotes where it needs them.
+func Word(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:=@,"
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

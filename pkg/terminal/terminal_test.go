@@ -3,6 +3,7 @@ package terminal
 import (
 	"bytes"
 	"encoding/json"
+	"os/exec"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -63,5 +64,18 @@ func TestNothingIsActedOn(t *testing.T) {
 	}
 	if got := Line("a\nb\tc"); got != "a⏎b c" {
 		t.Errorf("Line: %q", got)
+	}
+}
+
+// TestWord: a shell takes back the text that it was made of, and does nothing else.
+func TestWord(t *testing.T) {
+	for _, text := range []string{"", "amnesia.db", "my ledger.db", "it's", "$(touch x)", "`id`", "a;b|c&d", "--flag", `back\slash`, "*", "~", "two\nlines", "日本"} {
+		out, err := exec.Command("sh", "-c", "printf %s "+Word(text)).Output()
+		if err != nil || string(out) != text {
+			t.Errorf("%q is %s to a shell, which gives %q (%v)", text, Word(text), out, err)
+		}
+	}
+	if got := Word("soak/amnesia.db"); got != "soak/amnesia.db" {
+		t.Errorf("what needs no quotes has some: %s", got)
 	}
 }
