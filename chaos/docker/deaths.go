@@ -11,18 +11,20 @@ import (
 // maxLives bounds what is remembered. Events are late by seconds, not by hundreds of lives.
 const maxLives = 1024
 
-// deaths knows whose doing a death was. It remembers the lives that were seen, and which of them we were asked to end;
-// the death in an event belongs to the life that had begun last before it, by the engine's own clock.
+// deaths knows whose doing a death, or a start, was. It remembers the lives that were seen, and which of them we were asked to
+// begin and to end; an event belongs to the life that had begun last before it, by the engine's own clock. It may be asked as
+// often as there are followers of the events, and as late as they come.
 type deaths struct {
 	mu     sync.Mutex
 	lives  []life
-	starts map[string]bool // ids that we are starting
+	starts map[string]bool // ids that we are starting, until their new life is seen
 }
 
 type life struct {
 	fact.Instance
-	began time.Time
-	ours  bool // its end was asked for
+	began   time.Time
+	started bool // we began it
+	ours    bool // its end was asked for
 }
 
 func newDeaths() *deaths { return &deaths{starts: make(map[string]bool)} }
@@ -57,12 +59,13 @@ func (d *deaths) find(i fact.Instance) *life {
 	if len(d.lives) == maxLives {
 		d.lives = slices.Delete(d.lives, 0, 1)
 	}
-	d.lives = append(d.lives, life{Instance: i, began: began})
+	d.lives = append(d.lives, life{Instance: i, began: began, started: d.starts[i.ID]})
+	delete(d.starts, i.ID)
 	return &d.lives[len(d.lives)-1]
 }
 
-// at gives the life of a container at an instant of the engine's clock.
-func (d *deaths) at(id string, at time.Time) (who fact.Instance, ours bool) {
+// at gives the life of a container at an instant of the engine's clock, and whether we began it and were asked to end it.
+func (d *deaths) at(id string, at time.Time) (who fact.Instance, started, ended bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	found := life{Instance: fact.Instance{ID: id}}
@@ -71,26 +74,19 @@ func (d *deaths) at(id string, at time.Time) (who fact.Instance, ours bool) {
 			found = l
 		}
 	}
-	return found.Instance, found.ours
+	return found.Instance, found.started, found.ours
 }
 
+// starting marks the next life of a container that is seen as begun by us.
 func (d *deaths) starting(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.starts[id] = true
 }
 
-func (d *deaths) notStarted(id string) {
+// settled ends the marking: the life is seen, or there is none.
+func (d *deaths) settled(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.starts, id)
-}
-
-// started reports, once, whether a start was asked for by us.
-func (d *deaths) started(id string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	ours := d.starts[id]
-	delete(d.starts, id)
-	return ours
 }

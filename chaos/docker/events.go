@@ -173,8 +173,7 @@ func (e *Engine) event(ctx context.Context, m events.Message) (chaos.Event, bool
 		if c, err := e.inspect(ctx, m.Actor.ID); err == nil {
 			e.deaths.seen(c.instance())
 		}
-		ev.Instance, _ = e.deaths.at(m.Actor.ID, ev.At)
-		ev.Ours = e.deaths.started(m.Actor.ID)
+		ev.Instance, ev.Ours, _ = e.deaths.at(m.Actor.ID, ev.At)
 		return ev, true
 	case action == string(events.ActionDie):
 		ev.Kind = "die"
@@ -192,7 +191,7 @@ func (e *Engine) event(ctx context.Context, m events.Message) (chaos.Event, bool
 	default:
 		return ev, false
 	}
-	ev.Instance, ev.Ours = e.deaths.at(m.Actor.ID, ev.At)
+	ev.Instance, _, ev.Ours = e.deaths.at(m.Actor.ID, ev.At)
 	ev.Ours = ev.Ours && ev.Kind == "die"
 	return ev, true
 }

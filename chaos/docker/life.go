@@ -65,13 +65,14 @@ func (e *Engine) Start(ctx context.Context, name string) (err error) {
 func (e *Engine) start(ctx context.Context, id string) error {
 	e.deaths.starting(id)
 	if err := e.cli.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
-		e.deaths.notStarted(id)
+		e.deaths.settled(id)
 		return err
 	}
-	// Remembered now, so that a death that follows at once has an identity.
+	// Remembered now, so that a death that follows at once has an identity, and the start's event, which may be late, is ours.
 	if _, err := e.inspect(ctx, id); err != nil && !errdefs.IsNotFound(err) {
-		return err
+		return err // the next look sees the life
 	}
+	e.deaths.settled(id)
 	return nil
 }
 
