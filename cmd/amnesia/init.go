@@ -23,12 +23,12 @@ It hurts nothing, and changes no container. Two accounts with some memories stay
 file: the variable that the file names is set by a command that is printed, and that prints no secret either.
 
 Amnesia hurts only containers that are labelled amnesia.target=true. Where some are not, amnesia.compose.yaml is written
-beside the file, with which Compose labels them, and the command for it is printed.
+beside the file (staging.compose.yaml beside staging.yaml), with which Compose labels them, and the command for it is printed.
 
 Exit codes:
   0  written, and complete
   1  error
-  2  usage, or the file is there already
+  2  usage, or a file is there already or cannot be written; nothing was asked of the app
   4  written, and something that a run needs is to be filled in
 
 Environment:

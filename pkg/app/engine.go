@@ -108,6 +108,14 @@ func (a *App) startTarget(ctx context.Context, engine chaos.Engine, start func(c
 
 // reachable reports why nothing answers at the target's address.
 func reachable(ctx context.Context, url string) error {
+	if err := answers(ctx, url); err != nil {
+		return fmt.Errorf("the target does not answer at target.url: %w — fix: start it, or correct target.url", err)
+	}
+	return nil
+}
+
+// answers reports why nothing answers at an address, whatever it would be.
+func answers(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -117,7 +125,7 @@ func reachable(ctx context.Context, url string) error {
 	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
 	if err != nil {
-		return fmt.Errorf("the target does not answer at target.url: %w — fix: start it, or correct target.url", err)
+		return err
 	}
 	return resp.Body.Close()
 }

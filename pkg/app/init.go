@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net"
 	"net/url"
@@ -40,15 +39,19 @@ const exitUnfinished = exitUnread
 // Init writes a configuration for a compose project that runs. It tells the app memories of users of its own, hurts
 // nothing, and changes no container. It gives the exit code.
 func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
-	override := filepath.Join(filepath.Dir(o.File), "amnesia.compose.yaml")
-	if !o.Force {
-		if err := absent(o.File); err != nil {
-			return ended(0, Usage(err))
-		}
+	_, err := o.address()
+	if err == nil {
+		err = o.free(o.File)
+	}
+	if err != nil {
+		return ended(0, Usage(err))
 	}
 	i := &initer{o: o, say: func(form string, args ...any) { fmt.Fprintf(c.Err, form+"\n", args...) }}
-	err := i.look(ctx)
-	if err = errors.Join(err, i.a.close()); err != nil {
+	err = errors.Join(i.look(ctx), i.a.close())
+	if ctx.Err() != nil { // and whatever failed did so because of it
+		return ended(0, errors.New("interrupted; nothing was written"))
+	}
+	if err != nil {
 		return ended(0, i.redact(err))
 	}
 	data := i.draft.YAML()
@@ -56,12 +59,7 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 	if err != nil {
 		return ended(0, err)
 	}
-	unlabelled := i.draft.Unlabelled()
-	if len(unlabelled) > 0 && !o.Force {
-		if err := absent(override); err != nil {
-			return ended(0, Usage(err))
-		}
-	}
+	override, unlabelled := o.override(), i.draft.Unlabelled()
 	if err := os.WriteFile(o.File, data, 0o644); err != nil {
 		return ended(0, fmt.Errorf("writing the configuration: %w — fix: name another file with --file", err))
 	}
@@ -107,15 +105,52 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 	return exitNothing, nil
 }
 
-func absent(path string) error {
-	_, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// override is the file beside the configuration with which Compose labels containers.
+func (o InitOptions) override() string {
+	return strings.TrimSuffix(o.File, filepath.Ext(o.File)) + ".compose.yaml"
+}
+
+// free says why a file could not be written at the end, or should not be.
+func (o InitOptions) free(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder — fix: name a file in it with --file", path)
 	}
+	_, err = os.Lstat(path)
+	there := err == nil
+	if there && !o.Force {
+		return fmt.Errorf("%s is there already — fix: name another --file, or write it anew with --force", path)
+	}
+	how := os.O_WRONLY
+	if !there {
+		how |= os.O_CREATE | os.O_EXCL
+	}
+	f, err := os.OpenFile(path, how, 0o644)
 	if err == nil {
-		err = fmt.Errorf("%s is there already — fix: name another --file, or write it anew with --force", path)
+		err = f.Close()
+		if !there {
+			err = errors.Join(err, os.Remove(path))
+		}
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w — fix: name another with --file", path, err)
+	}
+	return nil
+}
+
+// address gives the host and port of --url; empty where there is none.
+func (o InitOptions) address() (string, error) {
+	if o.URL == "" {
+		return "", nil
+	}
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("--url %s is no address — fix: write it as http://127.0.0.1:8080", o.URL)
+	}
+	if u.Port() == "" {
+		return u.Host + map[string]string{"http": ":80", "https": ":443"}[u.Scheme], nil
+	}
+	return u.Host, nil
 }
 
 // shell writes words as a shell takes them.
@@ -167,12 +202,22 @@ func (i *initer) redact(err error) error {
 
 // look finds out all that goes into the draft.
 func (i *initer) look(ctx context.Context) error {
+	if i.o.URL != "" {
+		if err := answers(ctx, i.o.URL); err != nil {
+			return fmt.Errorf("nothing answers at --url: %w — fix: start what is there, or correct --url", err)
+		}
+	}
 	if err := i.project(ctx); err != nil {
 		return err
 	}
 	containers, err := i.engine.Containers(ctx)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(containers, func(c discover.Container) bool { return !c.Target }) {
+		if err := i.o.free(i.o.override()); err != nil {
+			return Usage(err)
+		}
 	}
 	d := &i.draft
 	d.Gaps, d.Notes = map[string]string{}, map[string]string{}
@@ -247,16 +292,9 @@ func (i *initer) project(ctx context.Context) error {
 
 // front says where people go.
 func (i *initer) front() error {
-	address := ""
-	if i.o.URL != "" {
-		u, err := url.Parse(i.o.URL)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return Usage(fmt.Errorf("--url %s is no address — fix: write it as http://127.0.0.1:8080", i.o.URL))
-		}
-		address = u.Host
-		if u.Port() == "" {
-			address += map[string]string{"http": ":80", "https": ":443"}[u.Scheme]
-		}
+	address, err := i.o.address()
+	if err != nil {
+		return Usage(err)
 	}
 	d := &i.draft
 	d.URL = i.o.URL

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -11,6 +13,61 @@ import (
 	"amnesia/pkg/discover"
 	"amnesia/pkg/session"
 )
+
+// What cannot be written in the end, and what is no address, is told before any engine or app is asked, and leaves nothing.
+func TestInitLooksFirst(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	there := filepath.Join(dir, "there.yaml")
+	if err := os.WriteFile(there, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := NewConsole(io.Discard, io.Discard, false)
+	for _, o := range []InitOptions{
+		{File: filepath.Join(dir, "none", "x.yaml")}, {File: dir}, {File: dir, Force: true}, {File: there}, {File: "/dev/null/x.yaml", Force: true},
+		{File: filepath.Join(dir, "x.yaml"), URL: "nonsense"},
+	} {
+		if code, err := Init(t.Context(), c, o); code != exitUsage || err == nil || !strings.Contains(err.Error(), "fix: ") {
+			t.Errorf("%+v: exit code %d, %v", o, code, err)
+		}
+	}
+	o := InitOptions{File: filepath.Join(dir, "staging.yaml")}
+	if o.override() != filepath.Join(dir, "staging.compose.yaml") || o.free(o.override()) != nil {
+		t.Errorf("%s: %v", o.override(), o.free(o.override()))
+	}
+	o.File, o.Force = there, true
+	if err := o.free(there); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+	if text, err := os.ReadFile(there); err != nil || string(text) != "mine" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// An address that was given and where nothing is gives no file with gaps.
+func TestInitOfNothing(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "amnesia.yaml")
+	code, err := Init(t.Context(), NewConsole(io.Discard, io.Discard, false), InitOptions{File: file, URL: "http://127.0.0.1:1"})
+	if _, no := os.Stat(file); code != exitError || err == nil || !strings.Contains(err.Error(), "nothing answers at --url") || no == nil {
+		t.Errorf("exit code %d, %v; %v", code, err, no)
+	}
+}
+
+// Who ends it is told so, whatever failed because of that, and finds no file.
+func TestInitInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	file := filepath.Join(t.TempDir(), "amnesia.yaml")
+	code, err := Init(ctx, NewConsole(io.Discard, io.Discard, false), InitOptions{File: file})
+	if _, no := os.Stat(file); code != exitError || err == nil || err.Error() != "interrupted; nothing was written" || no == nil {
+		t.Errorf("exit code %d, %v; %v", code, err, no)
+	}
+}
 
 // The command that sets a variable reads the secret where it is, whatever signs it has, and holds nothing of it.
 func TestExport(t *testing.T) {
