@@ -14,7 +14,7 @@ import (
 
 // ownLife are the counters of the process and not of the ledger: they begin anew with each daemon.
 var ownLife = []string{"go_", "process_", "promhttp_", "amnesia_ledger_append_seconds", "amnesia_ledger_errors_total",
-	"amnesia_browser_restarts_total", "amnesia_oracle_selftest_failures_total"}
+	"amnesia_engine_", "amnesia_browser_restarts_total", "amnesia_oracle_selftest_failures_total"}
 
 // counters are the series that may only rise, as Prometheus shows them, without those of ownLife.
 type counters map[string]float64
