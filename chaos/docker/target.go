@@ -130,7 +130,7 @@ func (e *Engine) whyNone(ctx context.Context, service string) error {
 			continue
 		}
 		if c.Labels[projectLabel] == e.project {
-			return fmt.Errorf("%s: container %s is not touched: it lacks the label %s=true, or is a one-off — fix: add the label to the service in the Compose file, if it may be hurt",
+			return fmt.Errorf("%s: container %s is not touched: it lacks the label %s=true, or is a one-off — fix: add the label to the service in the Compose file, if it may be hurt, or use the override that amnesia init writes (docker compose … --file amnesia.compose.yaml up --detach)",
 				service, short(c.ID), TargetLabel)
 		}
 	}

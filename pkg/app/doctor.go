@@ -220,7 +220,22 @@ func (d *doctor) refused(ctx context.Context, e *docker.Engine, f config.Fault) 
 	if err == nil && f.Kind == chaos.Wipe {
 		err = e.Wipeable(ctx, f.Service, f.Volume)
 	}
-	return err != nil && !d.check("fault "+strings.TrimSpace(f.Kind+" "+f.Service), "", err)
+	if err == nil || d.check("fault "+strings.TrimSpace(f.Kind+" "+f.Service), "", err) {
+		return false
+	}
+	d.once()
+	return true
+}
+
+// once has the last check refer to the one of a service that failed of the same.
+func (d *doctor) once() {
+	last := &d.out.Checks[len(d.out.Checks)-1]
+	for _, c := range d.out.Checks {
+		if strings.HasPrefix(c.Name, "service ") && c.Result == checkFailed && c.Detail == last.Detail {
+			last.Detail, last.Fix = "see "+c.Name, ""
+			return
+		}
+	}
 }
 
 // processes looks whether what a run starts itself could be started, and whether one has started it.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -248,7 +249,10 @@ func (d *doctor) unviewed() {
 			known = known || s.Service == c.Service
 		}
 		if !known {
-			d.stack.Stores = append(d.stack.Stores, discover.Store{Service: c.Service, Kind: kind, Cache: kind == discover.Redis})
+			viewed := slices.ContainsFunc(d.a.cfg.Views, func(v config.View) bool { // one that could not be opened, too
+				return v.Service == c.Service && v.Kind != "page" && v.Kind != "answer"
+			})
+			d.stack.Stores = append(d.stack.Stores, discover.Store{Service: c.Service, Kind: kind, Cache: kind == discover.Redis, Unviewed: !viewed})
 		}
 	}
 }

@@ -271,7 +271,12 @@ func TestDoctorOnContainers(t *testing.T) {
 	for _, check := range d.Checks {
 		if check.Result == checkFailed {
 			failed = append(failed, check.Name)
-			if !strings.Contains(check.Detail, "it lacks the label amnesia.target=true") || !strings.Contains(check.Fix, "add the label") {
+			// What is wrong with a service is said once, and what to do about it.
+			said := strings.Contains(check.Detail, "it lacks the label amnesia.target=true") && strings.Contains(check.Fix, "add the label") && strings.Contains(check.Fix, "amnesia init")
+			if strings.HasPrefix(check.Name, "fault ") {
+				said = check.Detail == "see service chroma-mount" && check.Fix == ""
+			}
+			if !said {
 				t.Errorf("%+v", check)
 			}
 		}

@@ -56,8 +56,12 @@ func Diagnose(s Stack) []Finding {
 	return all
 }
 
-// excuse: what is lost of a cache is no memory, as long as it is one.
+// excuse: what is lost of a cache is no memory, as long as it is one; nor is anything missed by what cannot be read of a
+// store in which nobody looks for memories.
 func excuse(s Store, f Finding) Finding {
+	if s.Unviewed && f.Severity == Unknown {
+		f.Severity = Warning
+	}
 	if s.Cache && f.Severity != Warning {
 		f.Severity = Warning
 		f.Loses += "; it counts as a cache (no view of it is durable), so this alone loses no memory"

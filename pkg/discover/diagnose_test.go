@@ -88,6 +88,11 @@ func TestDiagnose(t *testing.T) {
 			s.Containers[service].Command = command
 		}
 	}
+	unviewed := func(service int) func(*discover.Stack) {
+		return func(s *discover.Stack) {
+			s.Stores[service+ofStore] = discover.Store{Service: s.Stores[service+ofStore].Service, Kind: s.Stores[service+ofStore].Kind, Unviewed: true}
+		}
+	}
 	anonymous := discover.Mount{Type: discover.Volume, At: "/data", Name: strings.Repeat("ab", 32), Source: "/x", Anonymous: true}
 	for _, c := range []struct {
 		name   string
@@ -198,6 +203,15 @@ func TestDiagnose(t *testing.T) {
 			[]string{"loses redis-no-aof of redis: kill restart recreate crash_all power_cut", "warning unread of redis: "}},
 		{"a Redis that does not tell, with a file", unread(redis, "redis-server", "/etc/redis.conf"),
 			[]string{"unknown unread of redis: "}},
+		{"a PostgreSQL in which nobody looks", unviewed(postgres), []string{"warning unread of postgres: "}},
+		{"a PostgreSQL in which nobody looks, and whose command tells", func(s *discover.Stack) {
+			unviewed(postgres)(s)
+			s.Containers[postgres].Command = []string{"postgres", "-c", "fsync=off"}
+		}, []string{"loses postgres-fsync of postgres: power_cut", "warning unread of postgres: "}},
+		{"a Chroma in which nobody looks, of a version that is not known", func(s *discover.Stack) {
+			unviewed(chroma)(s)
+			s.Containers[chroma].Image = "amnesia/chroma:local"
+		}, []string{"warning unread of chroma: "}},
 		{"a PostgreSQL that does not tell", unread(postgres, "postgres", "-cfsync=off", "-c", "full_page_writes=off", "--synchronous-commit=off"),
 			[]string{"loses postgres-fsync of postgres: power_cut", "loses postgres-full-page-writes of postgres: power_cut",
 				"loses postgres-synchronous-commit of postgres: kill crash_all power_cut", "unknown unread of postgres: "}},

@@ -102,6 +102,8 @@ type Store struct {
 	Kind    Kind
 	// Cache: no view of it is durable, so that it may lose.
 	Cache bool
+	// Unviewed: the configuration looks nowhere in it, so that as far as that says it holds no memories.
+	Unviewed bool
 	// Settings are the store's own words; nil where it could not be asked, and Unread says why.
 	Settings map[string]string
 	Unread   error

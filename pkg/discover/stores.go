@@ -42,12 +42,16 @@ func abruptly(f Finding, s Store, all []Container) Finding {
 
 // told gives the settings of a store that does not tell them itself, as far as its container's command line does.
 func told(s Store, all []Container) (map[string]string, []Finding) {
-	why := "it was not asked: no view reads it"
+	why := "it was not asked"
 	if s.Unread != nil {
 		why = s.Unread.Error()
 	}
 	f := Finding{Rule: "unread", Severity: Unknown, Loses: "not known", Faults: []string{}, What: "its settings could not be read: " + why,
 		Fix: map[Kind]string{Redis: "give the view's user the right +config|get", Postgres: "see that the view can be read"}[s.Kind]}
+	if s.Unviewed {
+		f.What, f.Loses = "no view looks there: its settings were not read", "no memory, as far as the configuration says"
+		f.Fix = "write a view of it, if it does hold memories"
+	}
 	for _, c := range all {
 		if c.Service != s.Service {
 			continue
