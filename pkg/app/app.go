@@ -33,6 +33,7 @@ import (
 // Options are what a run needs beside its configuration.
 type Options struct {
 	Version    string
+	Config     []string // the configuration's files, as they were given
 	Seed       uint64
 	Cycles     int           // 0: no end
 	For        time.Duration // 0: no end
@@ -152,7 +153,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 		return nil, err
 	}
 	err = a.Ledger.Append(ctx, append(a.muting(),
-		fact.Run{ID: a.run, Seed: o.Seed, Version: Version(o.Version), Target: cfg.Target.URL, Driver: driver.Name(), At: a.clock.Now()},
+		fact.Run{ID: a.run, Seed: o.Seed, Version: Version(o.Version), Target: cfg.Target.URL, Driver: driver.Name(), Config: o.Config, At: a.clock.Now()},
 		fact.Contracts{Version: 1, Contracts: cfg.Contracts(), Levels: cfg.Sessions.Script.Levels(),
 			CountsFrom: cfg.Sessions.CountsFrom, At: a.clock.Now()})...)
 	if err != nil {

@@ -155,7 +155,8 @@ func (b *board) step(f fact.Step) {
 func (b *board) Live(ctx context.Context) (web.Live, error) {
 	a := b.a
 	now := a.clock.Now()
-	l := web.Live{At: now.Time().UTC(), Version: Version(a.opts.Version), Run: a.run, Target: a.cfg.Target.URL, Ledger: a.cfg.Ledger.Path}
+	l := web.Live{At: now.Time().UTC(), Version: Version(a.opts.Version), Run: a.run, Target: a.cfg.Target.URL, Ledger: a.cfg.Ledger.Path,
+		Config: a.opts.Config}
 	a.desk.live(&l)
 	b.mu.Lock()
 	defer b.mu.Unlock()

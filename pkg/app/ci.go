@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"amnesia/pkg/incident"
@@ -20,6 +21,11 @@ type CIOptions struct {
 	JUnit    string // file for the result as JUnit's XML; empty: none
 	Markdown string // file that a summary is appended to; empty: none
 	Baseline string // file with what is known; empty: none
+}
+
+// check refuses files that it must not write, or cannot; config are the configuration's, ledgers what is judged.
+func (o CIOptions) check(config []string, ledgers ...string) error {
+	return checkOutputs([]output{{"--junit", o.JUnit}, {"--markdown", o.Markdown}}, ledgers, append(slices.Clone(config), o.Baseline))
 }
 
 // known reads the baseline: a JSON report of an earlier run, its incidents alone, or their names, one a line.

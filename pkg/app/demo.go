@@ -200,7 +200,7 @@ func demoTarget(ctx context.Context, c Console, o DemoOptions, v demoVars, name 
 	}
 	p := c.progress(name, o.Cycles)
 	defer p.close()
-	return soakOnce(ctx, cfg, Options{Version: o.Version, Seed: v.Seed, Cycles: o.Cycles, BrowserDir: o.BrowserDir,
+	return soakOnce(ctx, cfg, Options{Version: o.Version, Config: []string{shown(path)}, Seed: v.Seed, Cycles: o.Cycles, BrowserDir: o.BrowserDir,
 		Log: c.logger("console", true), Tap: p.tap}, name)
 }
 

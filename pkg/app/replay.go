@@ -38,19 +38,24 @@ func Replay(ctx context.Context, c Console, o ReplayOptions) (int, error) {
 	if err != nil {
 		return ended(0, Usage(err))
 	}
-	cfg, err := o.load()
+	into, err := o.ledger()
 	if err != nil {
-		return ended(0, errors.Join(err, o.CI.failed("amnesia", err)))
+		return ended(0, Usage(err))
+	}
+	if err := o.CI.check(o.Config, o.From, into); err != nil {
+		return ended(0, err)
 	}
 	rec, err := recorded(ctx, o.From, o.Cycle)
 	if err != nil {
 		return ended(0, err)
 	}
+	cfg, err := o.load()
+	if err != nil {
+		return ended(0, errors.Join(err, o.CI.failed("amnesia", err)))
+	}
+	cfg.Ledger.Path = into
 	if err := fits(rec.plan, cfg); err != nil {
 		return ended(0, Usage(fmt.Errorf("cycle %d of %s cannot be played again on this configuration: %w", o.Cycle, o.From, err)))
-	}
-	if cfg.Ledger.Path, err = o.ledger(); err != nil {
-		return ended(0, Usage(err))
 	}
 	seed := rec.run.Seed
 	if o.Seed != nil {
@@ -59,7 +64,7 @@ func Replay(ctx context.Context, c Console, o ReplayOptions) (int, error) {
 	p := c.progress(fmt.Sprintf("cycle %d of %s", o.Cycle, o.From), 1+o.Times)
 	log := c.logger(o.LogFormat, c.Progress != nil)
 	defer log.Sync()
-	s, err := soakOnce(ctx, cfg, Options{Version: o.Version, Seed: seed, Cycles: 1 + o.Times, BrowserDir: o.BrowserDir, Log: log, Tap: p.tap,
+	s, err := soakOnce(ctx, cfg, Options{Version: o.Version, Config: o.Config, Seed: seed, Cycles: 1 + o.Times, BrowserDir: o.BrowserDir, Log: log, Tap: p.tap,
 		Replay: &rec.plan, Fired: rec.fired}, cfg.Target.URL)
 	p.close()
 	if foundNothing(s, err) {

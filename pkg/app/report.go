@@ -35,7 +35,16 @@ type ReportOptions struct {
 
 // Report judges a recorded ledger again and tells all there is to say.
 func Report(ctx context.Context, c Console, o ReportOptions) error {
+	if err := checkOutputs([]output{{"--file", o.File}, {"--picture", o.Picture}}, []string{o.Ledger}, nil); err != nil {
+		return err
+	}
+	if err := checkFolder(o.Evidence); err != nil {
+		return err
+	}
 	full, err := readFull(ctx, o.Ledger, nil)
+	if err != nil && ctx.Err() != nil {
+		return errors.New("interrupted; nothing was written")
+	}
 	if err != nil {
 		return err
 	}
@@ -140,6 +149,9 @@ type WhyOptions struct {
 
 // Why tells the story of one memory.
 func Why(ctx context.Context, c Console, o WhyOptions) (err error) {
+	if err := checkFolder(o.Evidence); err != nil {
+		return err
+	}
 	l, err := openRecorded(ctx, o.Ledger)
 	if err != nil {
 		return err
@@ -153,6 +165,21 @@ func Why(ctx context.Context, c Console, o WhyOptions) (err error) {
 		return writeJSON(c.Out, story)
 	}
 	return story.Write(c.Out, o.Ledger, pictures(o.Ledger, o.Evidence).find)
+}
+
+// checkFolder looks at --evidence; empty, it was not given.
+func checkFolder(folder string) error {
+	if folder == "" {
+		return nil
+	}
+	info, err := os.Stat(folder)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no folder", folder)
+	}
+	if err != nil {
+		return Usage(fmt.Errorf("--evidence: %w — fix: give the folder that evidence.dir of the run's amnesia.yaml names, or leave it out", err))
+	}
+	return nil
 }
 
 // gallery finds files of evidence. A ledger may have been moved, with its evidence or without.

@@ -61,9 +61,15 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 	if err != nil {
 		return ended(0, Usage(err))
 	}
+	if err := o.CI.check(o.Config); err != nil {
+		return ended(0, err)
+	}
 	cfg, err := o.load()
 	if err != nil {
 		return ended(0, errors.Join(err, o.CI.failed("amnesia", err)))
+	}
+	if err := o.CI.check(o.Config, cfg.Ledger.Path); err != nil {
+		return ended(0, err)
 	}
 	seed := drawSeed()
 	if cfg.Seed != nil {
@@ -83,7 +89,7 @@ func Run(ctx context.Context, c Console, o RunOptions) (int, error) {
 	}
 	defer end()
 	d := &daemon{load: o.load, Manager: o.Manager,
-		opts: Options{Version: o.Version, Seed: seed, Cycles: o.Cycles, For: o.For, BrowserDir: o.BrowserDir, Log: log, Tap: tap}}
+		opts: Options{Version: o.Version, Config: o.Config, Seed: seed, Cycles: o.Cycles, For: o.For, BrowserDir: o.BrowserDir, Log: log, Tap: tap}}
 	s, err := d.run(ctx, cfg)
 	if foundNothing(s, err) {
 		return ended(0, errors.Join(err, o.CI.failed(cfg.Target.URL, err)))
@@ -231,6 +237,9 @@ func Judge(ctx context.Context, c Console, o JudgeOptions) (int, error) {
 	known, err := o.CI.known()
 	if err != nil {
 		return ended(0, Usage(err))
+	}
+	if err := o.CI.check(nil, o.Ledger); err != nil {
+		return ended(0, err)
 	}
 	s, end, err := judge(ctx, o.Ledger)
 	if err != nil {

@@ -28,6 +28,7 @@ type Run struct {
 	Version string         `json:"version"`
 	Target  string         `json:"target"`
 	Driver  string         `json:"driver"`
+	Config  []string       `json:"config,omitempty"` // the configuration's files, as they were given
 	At      memory.Instant `json:"at"`
 }
 

@@ -45,6 +45,8 @@ type Story struct {
 	Services  []fact.ServiceState `json:"services,omitempty"` // when it, or another memory of its incident, was found wanting
 	Pictures  []fact.Picture      `json:"pictures,omitempty"`
 	Events    []Event             `json:"events"`
+
+	config []string // the files of the last run
 }
 
 // Event is one moment of a story.
@@ -167,6 +169,8 @@ func (t *Teller) add(at memory.Instant, what, who, format string, args ...any) {
 func (t *Teller) Apply(e fact.Entry) {
 	id := t.m.ID
 	switch f := e.Fact.(type) {
+	case fact.Run:
+		t.story.config = f.Config
 	case fact.Begun:
 		if f.Memory.ID == id {
 			t.m = f.Memory

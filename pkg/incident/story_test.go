@@ -61,7 +61,7 @@ func lost() recorded {
 	inj := fact.Injection{ID: 1, Cycle: 2, Kind: "kill", Service: "app", Instances: "all", After: "acknowledged", Nth: 1}
 	before, after := []fact.Health{*health(30, "10")}, []fact.Health{*health(90, "11")}
 	return recorded{
-		fact.Run{ID: "run", Seed: 42, Version: "test", Target: "http://app", Driver: "http", At: at(-20)},
+		fact.Run{ID: "run", Seed: 42, Version: "test", Target: "http://app", Driver: "http", Config: []string{"app/amnesia.yaml"}, At: at(-20)},
 		fact.Contracts{Version: 1, Levels: []string{"shown", "settled"}, CountsFrom: "settled", At: at(-20), Contracts: []memory.Contract{
 			{View: "page", Service: "app", User: true, Durable: true, Settle: time.Second},
 			{View: "database", Service: "app", Durable: true, Settle: time.Second},

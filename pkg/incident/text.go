@@ -29,8 +29,8 @@ func (s *Story) Write(w io.Writer, ledger string, find func(file string) (path s
 		for _, a := range s.Advice {
 			fmt.Fprintf(&b, "  - %s\n", terminal.Line(a))
 		}
-		if s.Cycle > 0 {
-			fmt.Fprintf(&b, "  - play the fault again: %s\n", terminal.Line(Replay(ledger, s.Cycle)))
+		if replay := s.Replay(ledger); replay != "" {
+			fmt.Fprintf(&b, "  - play the fault again: %s\n", terminal.Line(replay))
 		}
 		b.WriteByte('\n')
 	}

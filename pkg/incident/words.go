@@ -103,9 +103,25 @@ func Hurt(fault, service string) string {
 	return fault + " of " + service
 }
 
-// Replay gives the command that plays a cycle of a ledger again.
-func Replay(ledger string, cycle int) string {
-	return fmt.Sprintf("amnesia replay %s --cycle %d --armed", terminal.Word(ledger), cycle)
+// Replay gives the command that plays a cycle of a ledger again, with the files of the run's configuration where they are
+// not what the command takes by itself.
+func Replay(ledger string, config []string, cycle int) string {
+	s := fmt.Sprintf("amnesia replay %s --cycle %d --armed", terminal.Word(ledger), cycle)
+	if len(config) == 1 && config[0] == "amnesia.yaml" {
+		return s
+	}
+	for _, file := range config {
+		s += " -c " + terminal.Word(file)
+	}
+	return s
+}
+
+// Replay gives the command that plays the fault of the story again; empty where it had not one of ours.
+func (s *Story) Replay(ledger string) string {
+	if s.Cycle == 0 {
+		return ""
+	}
+	return Replay(ledger, s.config, s.Cycle)
 }
 
 // Why gives the command that tells the story of a memory.

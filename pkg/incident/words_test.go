@@ -84,8 +84,17 @@ func TestWorse(t *testing.T) {
 }
 
 func TestCommandsAreSafeInAShell(t *testing.T) {
-	if got, want := Replay("a b'$(x).db", 7), `amnesia replay 'a b'\''$(x).db' --cycle 7 --armed`; got != want {
+	if got, want := Replay("a b'$(x).db", []string{"amnesia.yaml"}, 7), `amnesia replay 'a b'\''$(x).db' --cycle 7 --armed`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	for want, config := range map[string][]string{
+		"":                              nil, // of a ledger that does not say
+		" -c 'it'\\''s.yaml' -c b.yaml": {"it's.yaml", "b.yaml"},
+		" -c amnesia.yaml -c b.yaml":    {"amnesia.yaml", "b.yaml"},
+	} {
+		if got, want := Replay("amnesia.db", config, 7), "amnesia replay amnesia.db --cycle 7 --armed"+want; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 	if got, want := Why("run/amnesia.db", 42), "amnesia why m42 --ledger run/amnesia.db"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -55,7 +55,7 @@ func one() []fact.Fact {
 	plan := fact.Injection{ID: 7, Cycle: 3, Kind: "wipe", Service: "redis", Services: []string{"redis"}, Instances: "all",
 		Volume: "/data", After: "acknowledged", Nth: 2, Delay: 1, Hold: 2, Grace: 3, DryRun: true, Undo: json.RawMessage(`{"id":"abc"}`)}
 	return []fact.Fact{
-		fact.Run{ID: "r1", Seed: 1<<64 - 1, Version: "v1", Target: "sample", Driver: "http", At: at(1)},
+		fact.Run{ID: "r1", Seed: 1<<64 - 1, Version: "v1", Target: "sample", Driver: "http", Config: []string{"a.yaml", "b c.yaml"}, At: at(1)},
 		fact.Contracts{Version: 1, Contracts: []memory.Contract{{View: "redis", Service: "redis", Settle: time.Second}},
 			Levels: []string{"shown", "settled"}, CountsFrom: "settled", At: at(2)},
 		fact.Cycle{Run: "r1", N: 3, Control: true, Phase: fact.PhaseClosed, Outcome: fact.CycleClean, Reason: "none", At: at(3)},

@@ -175,9 +175,7 @@ func (p page) HTMLIncidents() (all []htmlIncident) {
 			continue
 		}
 		out.Story = &htmlStory{story}
-		if story.Cycle > 0 {
-			out.Replay = incident.Replay(p.Summary.Ledger, story.Cycle)
-		}
+		out.Replay = story.Replay(p.Summary.Ledger)
 		for _, f := range i.Evidence {
 			if f.Memories.Has(story.Memory.ID) {
 				out.Logs = around(f.Logs, story)

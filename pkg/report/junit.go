@@ -175,8 +175,8 @@ func (full *Full) junitIncidents(kind, message string, meant func(incident.Incid
 				fmt.Fprintf(&b, "  to do: %s\n", a)
 			}
 			fmt.Fprintf(&b, "  the story of one: %s\n", full.WhyCommand(s.Memory.ID))
-			if s.Cycle > 0 {
-				fmt.Fprintf(&b, "  play it again: %s\n", incident.Replay(full.Summary.Ledger, s.Cycle))
+			if replay := s.Replay(full.Summary.Ledger); replay != "" {
+				fmt.Fprintf(&b, "  play it again: %s\n", replay)
 			}
 		}
 	}

@@ -33,8 +33,8 @@ func (full *Full) WriteMarkdown(w io.Writer) error {
 			for _, a := range s.Advice {
 				fmt.Fprintf(&b, "- %s\n", md(a))
 			}
-			if s.Cycle > 0 {
-				fmt.Fprintf(&b, "- play it again: %s\n", code(incident.Replay(full.Summary.Ledger, s.Cycle)))
+			if replay := s.Replay(full.Summary.Ledger); replay != "" {
+				fmt.Fprintf(&b, "- play it again: %s\n", code(replay))
 			}
 			fmt.Fprintf(&b, "- the whole story: %s\n", code(full.WhyCommand(s.Memory.ID)))
 			markdownStory(&b, s.Story)
@@ -66,8 +66,8 @@ func (full *Full) WriteStepSummary(w io.Writer) error {
 		for _, a := range s.Advice {
 			fmt.Fprintf(&b, "- %s\n", md(a))
 		}
-		if s.Cycle > 0 {
-			fmt.Fprintf(&b, "- play it again: %s\n", code(incident.Replay(full.Summary.Ledger, s.Cycle)))
+		if replay := s.Replay(full.Summary.Ledger); replay != "" {
+			fmt.Fprintf(&b, "- play it again: %s\n", code(replay))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -40,6 +40,7 @@ type Live struct {
 	Run       string              `json:"run"`
 	Target    string              `json:"target"`
 	Ledger    string              `json:"ledger"`
+	Config    []string            `json:"-"`               // the configuration's files, for the commands that are shown
 	Armed     bool                `json:"armed"`           // false: faults are only announced
 	Held      []Held              `json:"held,omitempty"`  // why faults are held back; none: they are not
 	Next      time.Time           `json:"next_fault"`      // the earliest time at which pace and hours allow one

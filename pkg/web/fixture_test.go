@@ -37,7 +37,7 @@ func newShelf() *shelf {
 		"20261201T041930.000Z-u2.png": {Data: []byte("\x89PNG\r\n\x1a\n")},
 		"20261201T041931.000Z-u1.png": {Data: []byte("\x89PNG\r\n\x1a\n")}, "20261201T041931.000Z-u1.html": {Data: []byte("<script>alert(1)</script>")},
 		"20261201T041931.000Z-u1.zip": {Data: []byte("PK")}, "amnesia.yaml": {Data: []byte("secret")}}}
-	s.live = Live{At: moment(500).Time().UTC(), Version: "v1.0.0", Run: "r1" + hostile, Target: "http://app:8080", Ledger: "amnesia.db", Armed: false,
+	s.live = Live{At: moment(500).Time().UTC(), Version: "v1.0.0", Run: "r1" + hostile, Target: "http://app:8080", Ledger: "amnesia.db", Config: []string{"staging.yaml"}, Armed: false,
 		Held: []Held{{Reason: chaos.ReasonPaused, Why: "a release" + hostile}}, Next: moment(60_000).Time().UTC(),
 		Cycle: &Cycle{N: 42, Phase: fact.PhaseTraffic, Since: moment(400).Time().UTC()}, Asked: &Ask{Kind: "kill", Service: "redis" + hostile}, Incidents: 2,
 		Counts: Counts{Cycles: 41, Begun: 1640, Acknowledged: 1602, Rejected: 12, Unknown: 26, Outcomes: map[fact.CycleOutcome]int{fact.CycleClean: 30, fact.CycleLosses: 9, fact.CycleInconclusive: 2},

@@ -194,7 +194,7 @@ func (s *Server) incidentPage(r *http.Request) (view, error) {
 		v.Story, v.Picture, v.Advice = story, draw(story), story.Advice
 		v.Why = incident.Why(live.Ledger, newest.Memory)
 		if story.Cycle > 0 {
-			v.Replay = incident.Replay(live.Ledger, story.Cycle)
+			v.Replay = incident.Replay(live.Ledger, live.Config, story.Cycle)
 		}
 	}
 	return view{Title: i.Sentence(), Here: "/incidents", Data: v}, nil
@@ -267,7 +267,7 @@ func (s *Server) memoryPage(r *http.Request) (view, error) {
 		Replay, Why string
 	}{Story: story, Picture: draw(story), Why: incident.Why(live.Ledger, story.Memory.ID)}
 	if story.Cycle > 0 {
-		v.Replay = incident.Replay(live.Ledger, story.Cycle)
+		v.Replay = incident.Replay(live.Ledger, live.Config, story.Cycle)
 	}
 	return view{Title: "Memory " + story.Memory.ID.String(), Here: "/memories", Data: v}, err
 }
@@ -288,7 +288,7 @@ func (s *Server) cyclePage(r *http.Request) (view, error) {
 	live, err := s.cfg.Books.Live(r.Context())
 	replay := ""
 	if slices.ContainsFunc(c.Injections, func(i incident.Injection) bool { return !i.Fired.IsZero() }) {
-		replay = incident.Replay(live.Ledger, c.N)
+		replay = incident.Replay(live.Ledger, live.Config, c.N)
 	}
 	return view{Title: fmt.Sprintf("Cycle %d", c.N), Here: "/cycles", Data: struct {
 		incident.Cycle

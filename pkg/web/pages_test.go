@@ -243,7 +243,7 @@ func TestIncidentPage(t *testing.T) {
 	body := look(paged(t, newShelf()), "/incidents/silent/kill/redis/page+redis").Body.String()
 	at := 0
 	for _, want := range []string{"SIGKILL of redis, 41ms after the acknowledgement", "it has no append-only file", "<b>Fix:</b> <span>start it with --appendonly yes", "page, redis",
-		"amnesia-r1-2, amnesia-r1-1", "amnesia replay amnesia.db --cycle 3 --armed", "/memories/m42", "<svg", "/evidence/20261201T041931.000Z-u1.png", "volume redis-data at /data",
+		"amnesia-r1-2, amnesia-r1-1", "amnesia replay amnesia.db --cycle 3 --armed -c staging.yaml", "/memories/m42", "<svg", "/evidence/20261201T041931.000Z-u1.png", "volume redis-data at /data",
 		"exit code 137", "3 lines were left out", "Ready to accept connections", "/memories/m41", "Earlier evidence"} {
 		next := strings.Index(body[at:], want)
 		if next < 0 {
