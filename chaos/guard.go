@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,7 +42,11 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("%s of %s refused (%s): %s", r.Kind, r.Service, r.Reason, r.Why)
+	what := cmp.Or(r.Kind, "a fault")
+	if r.Service != "" {
+		what += " of " + r.Service
+	}
+	return fmt.Sprintf("%s refused (%s): %s", what, r.Reason, r.Why)
 }
 
 func (r *Refusal) Unwrap() error { return r.Err }

@@ -34,6 +34,7 @@ type board struct {
 	cycles   incident.Cycles
 	counts   web.Counts
 	once     map[foundIn]bool
+	verified map[memory.ID]bool // whether the last verdict says something
 	refused  map[refusal]*web.Refusals
 	planned  map[int64]fact.Injection // that are not closed
 	changing chan struct{}            // closed when something has changed
@@ -52,7 +53,7 @@ type refusal struct {
 }
 
 func newBoard(a *App) *board {
-	return &board{a: a, log: incident.NewLog(nil), cycles: incident.Cycles{Keep: recent}, once: map[foundIn]bool{}, refused: map[refusal]*web.Refusals{},
+	return &board{a: a, log: incident.NewLog(nil), cycles: incident.Cycles{Keep: recent}, once: map[foundIn]bool{}, verified: map[memory.ID]bool{}, refused: map[refusal]*web.Refusals{},
 		planned: map[int64]fact.Injection{}, changing: make(chan struct{}), counts: web.Counts{
 			Outcomes: map[fact.CycleOutcome]int{}, Losses: map[memory.Class]int{}, Defects: map[memory.Defect]int{}}}
 }
@@ -78,6 +79,7 @@ func (b *board) tap(entries []fact.Entry) {
 			}
 		case fact.Judged:
 			b.judged(f.Verdict)
+			b.verified[f.Verdict.Memory] = f.Verdict.Kind != memory.Unverified
 		case fact.Cycle:
 			if f.Phase == fact.PhaseClosed {
 				b.counts.Cycles++
@@ -87,6 +89,7 @@ func (b *board) tap(entries []fact.Entry) {
 			b.step(f)
 		case fact.Retired: // not judged any more
 			maps.DeleteFunc(b.once, func(k foundIn, _ bool) bool { return f.Memories.Has(k.memory) })
+			maps.DeleteFunc(b.verified, func(id memory.ID, _ bool) bool { return f.Memories.Has(id) })
 		}
 	}
 	b.change()
@@ -127,6 +130,18 @@ func (b *board) judged(v memory.Verdict) {
 			b.counts.Defects[d]++
 		}
 	}
+}
+
+// reread counts those of which the last verdict said something.
+func (b *board) reread(ids []memory.ID) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, id := range ids {
+		if b.verified[id] {
+			n++
+		}
+	}
+	return n
 }
 
 func (b *board) step(f fact.Step) {

@@ -57,7 +57,18 @@ func (d *desk) Status(context.Context) (web.Status, error) {
 	d.live(&l)
 	st := web.Status{Version: Version(a.opts.Version), Run: a.run, Target: a.cfg.Target.URL, Armed: l.Armed, Held: l.Held, Next: l.Next, Cycle: l.Cycle, Asked: l.Asked}
 	now := a.clock.Now()
-	a.Docket.Read(func(b *oracle.Book) { st.Summary = report.Summarize(b, now) })
+	var unverified []memory.ID
+	a.Docket.Read(func(b *oracle.Book) {
+		st.Summary = report.Summarize(b, now)
+		for id, v := range b.All(now) {
+			if v.Kind == memory.Unverified {
+				unverified = append(unverified, id)
+			}
+		}
+	})
+	if c := st.Cycle; c != nil && c.Phase != fact.PhaseClosed {
+		st.ToRead = a.board.reread(unverified)
+	}
 	st.Summary.Target, st.Summary.Seed, st.Summary.Ledger = a.cfg.Target.URL, a.opts.Seed, a.cfg.Ledger.Path
 	st.Summary.DurationSeconds = now.Sub(d.began).Seconds()
 	return st, nil
@@ -148,8 +159,14 @@ func (d *desk) take(ask web.Ask) (inj chaos.Injection, err error) {
 			declared = append(declared, strings.TrimSpace(r.Kind+" "+r.Service))
 		}
 		slices.Sort(declared)
-		err = refuse(chaos.ReasonUnavailable, fmt.Sprintf("it is not among the faults that the configuration declares %q — fix: ask for one of them, or add it to faults",
-			slices.Compact(declared)))
+		what := "it is not among the faults that the configuration declares"
+		switch {
+		case ask.Kind == "":
+			what = "no kind of fault is named"
+		case ask.Service == "" && ask.Kind != chaos.CrashAll:
+			what = "no service is named"
+		}
+		err = refuse(chaos.ReasonUnavailable, fmt.Sprintf("%s — fix: ask for one of %q, which are declared, or add it to faults", what, slices.Compact(declared)))
 	case d.a.opts.Replay != nil:
 		err = refuse(chaos.ReasonUnavailable, "a replay plays its own plan")
 	case d.asked != nil:

@@ -85,6 +85,9 @@ func writeStatus(w io.Writer, st web.Status) error {
 		control := map[bool]string{true: ", a control without a fault"}[c.Control]
 		fmt.Fprintf(t, "cycle\t%d%s: %s since %s\n", c.N, control, c.Phase, c.Since.UTC().Format(time.RFC3339))
 	}
+	if st.ToRead > 0 {
+		fmt.Fprintf(t, "to read\t%d memories again in this cycle, which count as unverified below until then\n", st.ToRead)
+	}
 	fmt.Fprintf(t, "daemon\trun %s, version %s\n\n", st.Run, cmp.Or(st.Version, "unknown"))
 	t.Flush()
 	if err := st.Summary.Write(&b); err != nil {

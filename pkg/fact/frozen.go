@@ -34,6 +34,7 @@ type ServiceState struct {
 	Command       []string `json:"command,omitempty"`
 	Mounts        []Mount  `json:"mounts,omitempty"`
 	Findings      []string `json:"findings,omitempty"` // what makes its data less durable, in a sentence each, with the fix
+	Explains      bool     `json:"explains,omitempty"` // one of them by itself says why the fault that hit it lost memories
 }
 
 // Mount is one mount of a service.

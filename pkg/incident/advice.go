@@ -9,14 +9,25 @@ import (
 
 // Advice says what usually causes what a verdict says, and what to do; the evidence may know better. A sentence for the
 // loss, and one for each defect.
-func Advice(v memory.Verdict) (all []string) {
-	if v.Kind.Loss() {
+func Advice(v memory.Verdict) []string { return advice(v, false) }
+
+// advice leaves out what is only a guess at the cause where what was found of the services explains the loss.
+func advice(v memory.Verdict, explained bool) (all []string) {
+	if v.Kind.Loss() && !(explained && guessed(v)) {
 		all = append(all, lossAdvice(v))
 	}
 	for _, d := range v.Defects {
 		all = append(all, defectAdvice[d])
 	}
 	return all
+}
+
+// guessed: all that is known is that a fault took what had been acknowledged. The store may have confirmed it, and lost it.
+func guessed(v memory.Verdict) bool {
+	if v.Kind == memory.Hidden {
+		return false
+	}
+	return !slices.Contains([]string{memory.FaultForeign, memory.FaultNone, "wipe", "recreate", "pause", "partition"}, v.Fault)
 }
 
 func lossAdvice(v memory.Verdict) string {

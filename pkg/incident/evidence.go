@@ -94,10 +94,21 @@ func eventWords(e fact.ServiceEvent) string {
 	if e.Exit != 0 {
 		s += fmt.Sprintf(", exit code %d", e.Exit)
 	}
-	if e.Ours {
-		s += ", by us"
+	if by := By(e); by != "" {
+		s += ", " + by
 	}
 	return s
+}
+
+// By says whose doing an event was; empty for one that is nobody's doing.
+func By(e fact.ServiceEvent) string {
+	switch {
+	case e.Kind != "die" && e.Kind != "start":
+		return ""
+	case e.Ours:
+		return "by us"
+	}
+	return "not by us"
 }
 
 // findings lists what is wrong with the services, each once.

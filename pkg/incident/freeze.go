@@ -201,7 +201,7 @@ func (z *Freezer) Freeze(ctx context.Context, cycle int, judged []fact.Judged, t
 		e := fact.Frozen{Incident: f.fingerprint, Cycle: cycle, Injection: f.injection, Memories: f.memories}
 		for _, s := range states {
 			if slices.Contains(f.services, s.Service) {
-				s.Findings = sentences(diagnosis, s, f)
+				s.Findings, s.Explains = sentences(diagnosis, s, f)
 				e.Services = append(e.Services, s)
 			}
 		}
@@ -312,7 +312,7 @@ func (z *Freezer) ask(ctx context.Context, services []string) (states []fact.Ser
 }
 
 // sentences says what makes the data of a service's copy less durable. Where the fault is known, only what it takes.
-func sentences(all []discover.Finding, s fact.ServiceState, f *finding) (out []string) {
+func sentences(all []discover.Finding, s fact.ServiceState, f *finding) (out []string, explains bool) {
 	for _, d := range all {
 		if d.Service != s.Service || d.Container != "" && d.Container != s.Name || d.Severity == discover.Unknown {
 			continue
@@ -324,9 +324,12 @@ func sentences(all []discover.Finding, s fact.ServiceState, f *finding) (out []s
 		if len(kinds) > 0 && !slices.ContainsFunc(d.Faults, func(kind string) bool { return kinds[kind] || kind == discover.NoFault }) {
 			continue
 		}
+		explains = explains || d.Severity == discover.Loses && slices.ContainsFunc(f.suspects, func(i *injection) bool {
+			return slices.Contains(d.Faults, i.plan.Kind) && slices.Contains(chaos.Hit(i.plan), s.Service)
+		})
 		out = append(out, fmt.Sprintf("%s. It would lose %s — fix: %s", d.What, d.Loses, d.Fix))
 	}
-	return out
+	return out, explains
 }
 
 // fill adds the lines and events from before the fault on.

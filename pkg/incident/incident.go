@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"amnesia/pkg/fact"
 	"amnesia/pkg/memory"
@@ -15,14 +16,17 @@ type Incident struct {
 	Class       string         `json:"class"` // silent, reported or unsure, or the defect
 	Fault       string         `json:"fault,omitempty"`
 	Service     string         `json:"service,omitempty"`
-	Views       []string       `json:"views,omitempty"`    // that miss it; sorted
-	First       memory.Instant `json:"first"`              // when the first was found
-	Last        memory.Instant `json:"last"`               // when the last was
-	Found       int            `json:"found"`              // memories that were ever in it
-	Cycles      int            `json:"cycles"`             // in which some were found
-	Members     []Member       `json:"members"`            // oldest first; of many, the first and the newest
-	Evidence    []fact.Frozen  `json:"evidence,omitempty"` // oldest first; of much, the first and the newest
-	Known       *Known         `json:"known,omitempty"`    // set: muted
+	Views       []string       `json:"views,omitempty"`           // that miss it; sorted
+	First       memory.Instant `json:"first"`                     // when the first was found
+	Last        memory.Instant `json:"last"`                      // when the last was
+	Found       int            `json:"found"`                     // memories that were ever in it
+	Cycles      int            `json:"cycles"`                    // in which some were found
+	Members     []Member       `json:"members"`                   // oldest first; of many, the first and the newest
+	Truncated   bool           `json:"truncated,omitempty"`       // members are missing in the middle: more were found than are kept
+	ExposureMin *time.Duration `json:"exposure_min_ns,omitempty"` // of all that were found: the least time from the acknowledgement to the fault; nil: no single fault followed one
+	ExposureMax *time.Duration `json:"exposure_max_ns,omitempty"` // the greatest
+	Evidence    []fact.Frozen  `json:"evidence,omitempty"`        // oldest first; of much, the first and the newest
+	Known       *Known         `json:"known,omitempty"`           // set: muted
 }
 
 // Member is one memory of an incident, as it was judged when it was found.
@@ -31,6 +35,9 @@ type Member struct {
 	Cycle   int            `json:"cycle"` // in which it was found
 	At      memory.Instant `json:"at"`
 }
+
+// Classes gives what an incident may be, the worst first: a class of loss, or a defect.
+func Classes() []string { return slices.Clone(weight) }
 
 // Known mutes an incident until a date.
 type Known = fact.Known
@@ -140,7 +147,15 @@ func (l *Log) judged(f fact.Judged) {
 			l.cycle[fp] = f.Cycle
 			i.Cycles++
 		}
+		if e := f.Verdict.Exposure; e != nil {
+			least, most := *e, *e
+			if i.ExposureMin != nil {
+				least, most = min(*i.ExposureMin, least), max(*i.ExposureMax, most)
+			}
+			i.ExposureMin, i.ExposureMax = &least, &most
+		}
 		if len(i.Members) == 2*mostMembers {
+			i.Truncated = true
 			i.Members = slices.Delete(i.Members, mostMembers, mostMembers+1)
 		}
 		i.Members = append(i.Members, Member{Verdict: f.Verdict, Cycle: f.Cycle, At: f.At})

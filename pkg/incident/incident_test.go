@@ -63,13 +63,17 @@ func TestLossesOfOneFingerprintAreOneIncident(t *testing.T) {
 func TestALongIncidentKeepsTheFirstAndTheNewest(t *testing.T) {
 	l := incident.NewLog(nil)
 	for id := memory.ID(1); id <= 1000; id++ {
-		l.Apply(judged(id, int(id), int64(id), memory.Verdict{Kind: memory.Lost, Class: memory.Reported, Fault: "none"}))
+		exposure := time.Duration((id+500)%1000+1) * time.Millisecond // the extremes are in the middle, which is not kept
+		l.Apply(judged(id, int(id), int64(id), memory.Verdict{Kind: memory.Lost, Class: memory.Reported, Fault: "none", Exposure: &exposure}))
 		l.Apply(fact.Entry{Fact: fact.Frozen{Incident: "reported/none/-/-", Cycle: int(id)}})
 		l.Apply(fact.Entry{Fact: fact.Retired{Memories: memory.SetOf(id)}})
 	}
 	i, ok := l.Get("reported/none/-/-", memory.Instant{})
 	if !ok || i.Found != 1000 || i.Cycles != 1000 || len(i.Members) != 200 {
 		t.Fatalf("the incident has %d memories of %d cycles and keeps %d", i.Found, i.Cycles, len(i.Members))
+	}
+	if !i.Truncated || *i.ExposureMin != time.Millisecond || *i.ExposureMax != time.Second {
+		t.Errorf("all of it is kept: %v; %s to %s", !i.Truncated, i.ExposureMin, i.ExposureMax)
 	}
 	if first, last := i.Members[0].Verdict.Memory, i.Members[199].Verdict.Memory; first != 1 || last != 1000 {
 		t.Errorf("it keeps %s to %s", first, last)

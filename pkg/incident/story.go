@@ -341,7 +341,7 @@ func (t *Teller) Story(end memory.Instant) *Story {
 	}
 	s := t.story
 	s.Memory, s.Verdict, s.Events, s.Incidents = t.m, t.v, t.events, append([]string{}, Fingerprints(t.v)...) // none is no null
-	s.Advice = append(append([]string{}, findings(s.Services)...), Advice(t.v)...)
+	s.Advice = append(append([]string{}, findings(s.Services)...), advice(t.v, slices.ContainsFunc(s.Services, func(s fact.ServiceState) bool { return s.Explains }))...)
 	return &s
 }
 

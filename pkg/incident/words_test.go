@@ -113,7 +113,7 @@ func frozen() fact.Frozen {
 			{Service: "app", Level: "error", Line: `{"level":"error","msg":"queue dropped \u001b[31m"}`, At: at(51)}, // is a fact by itself too
 			{Service: "app", Level: "info", Line: "saved amnabc later", Memory: 1, At: at(9000)},
 		},
-		Events: []fact.ServiceEvent{{Service: "app", Kind: "die", Exit: 137, Ours: true, At: at(52).Time()}, {Service: "app", Kind: "start", At: at(70).Time()},
+		Events: []fact.ServiceEvent{{Service: "app", Kind: "die", Exit: 137, Ours: true, At: at(52).Time()}, {Service: "app", Kind: "start", Ours: true, At: at(70).Time()},
 			{Service: "app", Kind: "oom", At: at(60000).Time()}},
 		Folder: "/evidence", Pictures: []fact.Picture{{File: "gone.png", Kind: "screenshot", When: "before"}, {File: "there.png", Kind: "screenshot", When: "after"}}}
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -49,12 +50,13 @@ type Status struct {
 	Version string         `json:"version"`
 	Run     string         `json:"run"`
 	Target  string         `json:"target"`
-	Armed   bool           `json:"armed"`           // false: faults are only announced
-	Held    []Held         `json:"held,omitempty"`  // why faults are held back; none: they are not
-	Next    time.Time      `json:"next_fault"`      // the earliest time at which pace and hours allow one
-	Cycle   *Cycle         `json:"cycle,omitempty"` // the last one that began; nil: none yet
-	Asked   *Ask           `json:"asked,omitempty"` // for the next cycle
-	Summary report.Summary `json:"summary"`         // of the whole ledger, as it stands
+	Armed   bool           `json:"armed"`             // false: faults are only announced
+	Held    []Held         `json:"held,omitempty"`    // why faults are held back; none: they are not
+	Next    time.Time      `json:"next_fault"`        // the earliest time at which pace and hours allow one
+	Cycle   *Cycle         `json:"cycle,omitempty"`   // the last one that began; nil: none yet
+	Asked   *Ask           `json:"asked,omitempty"`   // for the next cycle
+	ToRead  int            `json:"to_read,omitempty"` // of the unverified: those that had another verdict, and are to be read again in this cycle
+	Summary report.Summary `json:"summary"`           // of the whole ledger, as it stands
 }
 
 // Held is a reason for which faults are held back.
@@ -123,21 +125,21 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request, code int) {
 
 func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
 	var p pauseRequest
-	if !s.read(w, r, &p) {
+	if !s.read(w, r, &p, `{"reason": "a release"}`) {
 		return
 	}
 	s.did(w, r, http.StatusOK, s.cfg.Daemon.Pause(r.Context(), p.Reason))
 }
 
 func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
-	if s.read(w, r, &struct{}{}) {
+	if s.read(w, r, &struct{}{}, "{}, or nothing") {
 		s.did(w, r, http.StatusOK, s.cfg.Daemon.Resume(r.Context()))
 	}
 }
 
 func (s *Server) inject(w http.ResponseWriter, r *http.Request) {
 	var a Ask
-	if !s.read(w, r, &a) {
+	if !s.read(w, r, &a, `{"kind": "kill", "service": "app"}`) {
 		return
 	}
 	s.did(w, r, http.StatusAccepted, s.cfg.Daemon.Inject(r.Context(), a))
@@ -157,25 +159,45 @@ func (s *Server) did(w http.ResponseWriter, r *http.Request, code int, err error
 	}
 }
 
-// read reads a JSON body, which may be empty; it answers itself, and gives false, where that is none.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, into any) bool {
+// read reads a JSON body such as the example, which may be empty; it answers itself, and gives false, where that is none.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, into any, example string) bool {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if errors.Is(err, io.EOF) {
 		return true
 	}
+	if err != nil {
+		err = fmt.Errorf("%s — fix: send %s", wrongBody(err), example)
+	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		err = fmt.Errorf("the content type is %q — fix: application/json", kind)
 	}
 	if err == nil && d.More() {
-		err = errors.New("more than one JSON value")
+		err = fmt.Errorf("it is more than one JSON value — fix: send %s", example)
 	}
 	if err != nil {
 		s.fail(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
 		return false
 	}
 	return true
+}
+
+// wrongBody says what is wrong with a body, for whoever sent it.
+func wrongBody(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field == "" {
+			return fmt.Sprintf("it is a JSON %s and no object", wrong.Value)
+		}
+		return fmt.Sprintf("%q is a JSON %s and no string", wrong.Field, wrong.Value)
+	}
+	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return fmt.Sprintf("it is longer than %d bytes", long.Limit)
+	}
+	if field, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown { // it has no type of its own
+		return field + " is not asked for here"
+	}
+	return "it is no JSON"
 }
 
 // known asks for the token of whoever acts, and of whoever reads where reading is not open.

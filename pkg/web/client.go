@@ -71,7 +71,7 @@ func (c Client) do(ctx context.Context, method, what string, body any) (st Statu
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
-		return st, fmt.Errorf("asking the daemon at %s: %w — fix: start it with 'amnesia run', or give its --address", at, err)
+		return st, fmt.Errorf("asking the daemon at %s: %w — fix: start it with 'amnesia run', or give its --address, or AMNESIA_ADDRESS", at, err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
@@ -82,6 +82,8 @@ func (c Client) do(ctx context.Context, method, what string, body any) (st Statu
 		var p problem
 		if json.Unmarshal(text, &p) != nil || p.Error == "" {
 			p.Error = resp.Status
+		} else if resp.StatusCode == http.StatusUnauthorized { // the API speaks to programs
+			p.Error = "this needs the daemon's token — fix: set AMNESIA_TOKEN to it, or --ledger to the daemon's ledger, which it lies beside"
 		}
 		return st, fmt.Errorf("the daemon at %s: %s", at, p.Error)
 	}

@@ -26,7 +26,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("inject: %+v, %v", st, err)
 	}
 	c.Token = "another"
-	if _, err := c.Pause(t.Context(), ""); err == nil || !strings.HasPrefix(err.Error(), "the daemon at "+srv.URL+": this needs the daemon's token — fix: ") || d.held != nil {
+	if _, err := c.Pause(t.Context(), ""); err == nil || !strings.HasPrefix(err.Error(), "the daemon at "+srv.URL+": this needs the daemon's token — fix: set AMNESIA_TOKEN to it, or --ledger ") || d.held != nil {
 		t.Errorf("with a wrong token: %v", err)
 	}
 }
@@ -50,7 +50,7 @@ func TestClientKeepsItsSecrets(t *testing.T) {
 	}
 	srv.Close()
 	_, err = Client{Address: address, Token: token}.Pause(t.Context(), "")
-	if err == nil || !strings.Contains(err.Error(), " — fix: start it with 'amnesia run'") || strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), token) {
+	if err == nil || !strings.Contains(err.Error(), " — fix: start it with 'amnesia run', or give its --address, or AMNESIA_ADDRESS") || strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), token) {
 		t.Errorf("nobody there: %v", err)
 	}
 	_, err = Client{Address: "http://ann:sesame@[::1", Token: token}.Status(t.Context())

@@ -146,16 +146,16 @@ func (s *Server) incidentsPage(r *http.Request) (view, error) {
 // incidentView is an incident with the story of its newest memory.
 type incidentView struct {
 	incident.Incident
-	Story    *incident.Story
-	Picture  *timeline
-	Frozen   *fact.Frozen // the newest evidence
-	Earlier  []fact.Frozen
-	Newest   []incident.Member
-	Users    []string
-	Advice   []string
-	Exposure []time.Duration // the least and the greatest of those that are kept
-	Replay   string
-	Why      string
+	Story   *incident.Story
+	Picture *timeline
+	Frozen  *fact.Frozen // the newest evidence
+	Earlier []fact.Frozen
+	Newest  []incident.Member
+	Users   []string
+	Asked   int // of how many memories, the newest, the users are named
+	Advice  []string
+	Replay  string
+	Why     string
 }
 
 func (s *Server) incidentPage(r *http.Request) (view, error) {
@@ -169,17 +169,9 @@ func (s *Server) incidentPage(r *http.Request) (view, error) {
 	if err != nil {
 		return view{Here: "/incidents"}, err
 	}
-	v.Users = users
+	v.Users, v.Asked = users, min(usersOf, len(v.Newest))
 	if n := len(i.Evidence); n > 0 {
 		v.Frozen, v.Earlier = &i.Evidence[n-1], i.Evidence[:n-1]
-	}
-	for _, m := range i.Members {
-		if e := m.Verdict.Exposure; e != nil {
-			if v.Exposure == nil {
-				v.Exposure = []time.Duration{*e, *e}
-			}
-			v.Exposure[0], v.Exposure[1] = min(v.Exposure[0], *e), max(v.Exposure[1], *e)
-		}
 	}
 	live, err := s.cfg.Books.Live(r.Context())
 	if err != nil {
@@ -200,10 +192,12 @@ func (s *Server) incidentPage(r *http.Request) (view, error) {
 	return view{Title: i.Sentence(), Here: "/incidents", Data: v}, nil
 }
 
+// usersOf is of how many memories of an incident the users are named.
+const usersOf = 20
+
 // users names those whose memories are among the newest of an incident.
 func (s *Server) users(r *http.Request, members []incident.Member) (names []string, err error) {
-	const most = 20
-	for _, m := range members[:min(most, len(members))] {
+	for _, m := range members[:min(usersOf, len(members))] {
 		found, err := s.cfg.Books.Memories(r.Context(), Search{Before: m.Verdict.Memory + 1, Limit: 1})
 		if err != nil {
 			return nil, err
@@ -394,14 +388,15 @@ var words = template.FuncMap{
 		}
 		return n
 	},
-	"cut": func(s string) string {
-		if r := []rune(s); len(r) > 17 {
-			return string(r[:16]) + "…"
+	"cut": func(s string) string { // in the middle: what tells names apart is at their end
+		if r := []rune(s); len(r) > laneLetters {
+			return string(r[:laneLetters/2]) + "…" + string(r[len(r)-(laneLetters-1)/2:])
 		}
 		return s
 	},
 	"draw":   drawBars,
 	"curve":  drawCurve,
+	"by":     incident.By,
 	"state":  incident.StateWords,
 	"mount":  incident.MountWords,
 	"recent": func(all []incident.Cycle) []incident.Cycle { return all[:min(len(all), 8)] },

@@ -54,6 +54,8 @@ const (
 	wide      = 960
 	laneHigh  = 34
 	labelHigh = 18
+
+	laneLetters = 15 // of a name, as many as the gutter has room for
 )
 
 // draw gives the picture of a story; nil when there is nothing to draw.

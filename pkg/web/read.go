@@ -156,6 +156,9 @@ func (s *Server) incidents(r *http.Request) (p incidentsPage, err error) {
 	if err != nil {
 		return p, err
 	}
+	if class := q.Get("class"); class != "" && !slices.Contains(incident.Classes(), class) {
+		return p, mistaken(fmt.Sprintf("the class %q is none — fix: one of %s", class, strings.Join(incident.Classes(), ", ")))
+	}
 	p.Incidents, err = s.cfg.Books.Incidents(r.Context())
 	p.Incidents = slices.DeleteFunc(p.Incidents, func(i incident.Incident) bool {
 		return q.unlike("class", i.Class) || q.unlike("fault", i.Fault) || q.unlike("service", i.Service) && q.unlike("service", incident.ServiceLabel(i.Fault, i.Service))

@@ -111,7 +111,7 @@ func New(cfg Config) *Server {
 			mux.Handle(rt.method+" "+rt.path, ours(s.known(rt)))
 		}
 	}
-	s.handler = guard(mux)
+	s.handler = guard(s.found(mux))
 	return s
 }
 
@@ -187,6 +187,48 @@ func guard(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// found lets the mux answer what it knows. Of what it does not know the API says so in JSON, and the pages as a page.
+func (s *Server) found(mux *http.ServeMux) http.Handler {
+	var page http.Handler
+	if s.cfg.Books != nil {
+		page = ours(s.reader(s.show(nil, func(r *http.Request) (view, error) {
+			return view{}, missing(fmt.Sprintf("there is no page %q — fix: go on from one of those above", r.URL.Path))
+		})))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		is := verdictOf{header: http.Header{}}
+		h.ServeHTTP(&is, r)
+		inAPI := s.cfg.Daemon != nil && strings.HasPrefix(r.URL.Path, "/api/")
+		switch {
+		case inAPI && is.code == http.StatusMethodNotAllowed:
+			allow := is.header.Get("Allow")
+			w.Header().Set("Allow", allow)
+			s.fail(w, is.code, fmt.Errorf("%s is not for %s — fix: %s", r.URL.Path, r.Method, allow))
+		case inAPI && is.code == http.StatusNotFound:
+			s.fail(w, is.code, fmt.Errorf("there is no %s — fix: see /api/v1/openapi.yaml", r.URL.Path))
+		case page != nil && is.code == http.StatusNotFound:
+			page.ServeHTTP(w, r)
+		default:
+			h.ServeHTTP(w, r)
+		}
+	})
+}
+
+// verdictOf takes down what the mux would answer, without a body.
+type verdictOf struct {
+	header http.Header
+	code   int
+}
+
+func (v *verdictOf) Header() http.Header         { return v.header }
+func (v *verdictOf) WriteHeader(code int)        { v.code = code }
+func (v *verdictOf) Write(b []byte) (int, error) { return len(b), nil }
 
 // index is the first page where there are no others.
 func index(w http.ResponseWriter, _ *http.Request) {
