@@ -40,7 +40,7 @@ type Diagnosis struct {
 // Check is one look at what a run needs.
 type Check struct {
 	Name   string `json:"name"`
-	Result string `json:"result"` // ok, failed or skipped
+	Result string `json:"result"` // ok, failed, skipped or warning
 	Detail string `json:"detail,omitempty"`
 	Fix    string `json:"fix,omitempty"`
 }
@@ -50,6 +50,7 @@ const (
 	checkOK      = "ok"
 	checkFailed  = "failed"
 	checkSkipped = "skipped"
+	checkWarning = "warning" // it hinders nothing
 )
 
 // The outcomes of a diagnosis, as they go before one another.
@@ -81,6 +82,9 @@ func Doctor(ctx context.Context, c Console, o DoctorOptions) (int, error) {
 	d := &doctor{a: &App{cfg: cfg, clock: clock.System(), log: zap.NewNop(), run: newRun(), loop: &soak.Loop{}, opts: Options{BrowserDir: o.BrowserDir}},
 		out: Diagnosis{Target: cfg.Target.URL, Findings: []discover.Finding{}}}
 	d.ok("configuration", strings.Join(o.Config, ", "))
+	for _, s := range strangers(cfg) {
+		d.out.Checks = append(d.out.Checks, Check{Name: "known", Result: checkWarning, Detail: s.what, Fix: s.fix})
+	}
 	err = d.look(ctx)
 	if err = errors.Join(err, d.a.Close()); err != nil {
 		return ended(0, redactError(err, cfg.Redact))

@@ -316,13 +316,13 @@ func TestDoctorOnContainers(t *testing.T) {
 func TestDiagnosisCodes(t *testing.T) {
 	loses, unknown := discover.Finding{Severity: discover.Loses}, discover.Finding{Severity: discover.Unknown}
 	ignored, warning := discover.Finding{Severity: discover.Loses, Ignored: true}, discover.Finding{Severity: discover.Warning}
-	failed, ok, skipped := Check{Result: checkFailed}, Check{Result: checkOK}, Check{Result: checkSkipped}
+	failed, ok, skipped, odd := Check{Result: checkFailed}, Check{Result: checkOK}, Check{Result: checkSkipped}, Check{Result: checkWarning}
 	for _, c := range []struct {
 		d       Diagnosis
 		outcome string
 		code    int
 	}{
-		{Diagnosis{Checks: []Check{ok, skipped}, Findings: []discover.Finding{warning, ignored}}, outcomeClean, 0},
+		{Diagnosis{Checks: []Check{ok, skipped, odd}, Findings: []discover.Finding{warning, ignored}}, outcomeClean, 0},
 		{Diagnosis{Checks: []Check{ok}, Findings: []discover.Finding{unknown, warning}}, outcomeUnknown, 4},
 		{Diagnosis{Checks: []Check{ok, failed}, Findings: []discover.Finding{unknown}}, outcomeFailed, 1},
 		{Diagnosis{Checks: []Check{failed}, Findings: []discover.Finding{unknown, loses}}, outcomeLoses, 3},

@@ -22,6 +22,24 @@ import (
 	"amnesia/pkg/report"
 )
 
+// What is known of a service or a view that is not there is most likely mistyped: that is said, and of nothing else.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	cfg := &config.Config{Target: config.Target{Services: []config.Service{{Name: "app"}, {Name: "redis"}}},
+		Views: []config.View{{Name: "page", Service: "app"}, {Name: "cache", Service: "redis"}}}
+	for name, want := range map[string]string{
+		"silent/kill/redis/cache+page": "", "silent/several/app+redis/page": "", "leaked/-/-/-": "", "silent/none/app/page": "",
+		"silent/kill/redsi/cache": "there is no service redsi", "silent/several/app+redsi/page": "there is no service redsi",
+		"silent/kill/redis/cache+pages": "there is no view pages", "silent/kill/app/redis": "there is no view redis",
+	} {
+		cfg.Known = []config.Known{{Fingerprint: name}}
+		got := strangers(cfg)
+		if len(got) > 1 || len(got) == 1 != (want != "") || len(got) == 1 && !strings.Contains(got[0].what, want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // everyLoss are the names of all losses that there can be in the sample target, by its views.
 func everyLoss(views []memory.Contract, until time.Time) (all []config.Known) {
 	for _, class := range []string{"silent", "reported", "unsure"} {
@@ -126,8 +144,14 @@ func TestKnown(t *testing.T) {
 	if want := []int{len(all) + 1, 0, len(all)}; !slices.Equal(mutings, want) {
 		t.Errorf("what is known is on record as %d, want %d", mutings, want)
 	}
-	if n := said.FilterMessageSnippet("its date has passed").Len(); n != 2 {
-		t.Errorf("that a date has passed is said %d times", n)
+	passed := said.FilterMessageSnippet("its date has passed").All()
+	if len(passed) != 2 {
+		t.Errorf("that a date has passed is said %d times", len(passed))
+	}
+	for _, e := range passed {
+		if e.ContextMap()["until"] != over.Until.Format(time.RFC3339) {
+			t.Errorf("it says no day: %v", e.ContextMap())
+		}
 	}
 	sum := func(family string) (n float64) {
 		for name, v := range l.last {
