@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -72,14 +73,17 @@ nothing. The ledger is not changed.`,
 	ledger := recordedLedger(c)
 	f := c.Flags()
 	f.StringVarP(&form, "output", "o", "text", "`form` of the report: text, html, markdown, or json (default: as the ending of --file says)")
-	f.StringVar(&o.File, "file", "", "`file` for the report (default: stdout)")
+	f.StringVar(&o.File, "file", "", "`file` for the report; - is stdout (default: stdout)")
 	f.StringVar(&o.Picture, "picture", "", "`file` for a drawing of the curves (SVG)")
 	evidenceFlag(c, &o.Evidence)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if ext := filepath.Ext(o.File); ext != "" && !c.Flags().Changed("output") {
-			form = map[string]string{".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}[ext]
+		if o.File == "-" {
+			o.File = ""
+		}
+		if o.File != "" && !c.Flags().Changed("output") {
+			form = map[string]string{".html": "html", ".htm": "html", ".md": "markdown", ".json": "json", ".txt": "text"}[strings.ToLower(filepath.Ext(o.File))]
 			if form == "" {
-				form = "text"
+				return app.Usage(fmt.Errorf("--file %s does not say the form of the report — fix: let it end in .html, .md, .json or .txt, or give --output", o.File))
 			}
 		}
 		forms := map[string]app.Form{"text": app.Text, "json": app.JSON, "html": app.HTML, "markdown": app.Markdown}

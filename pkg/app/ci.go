@@ -35,7 +35,7 @@ func (o CIOptions) known() (known []incident.Known, err error) {
 	}
 	b, err := os.ReadFile(o.Baseline)
 	if err != nil {
-		return nil, fmt.Errorf("--baseline: %w — fix: give a file that 'amnesia report -o json' wrote", err)
+		return nil, fmt.Errorf("--baseline: %w — fix: give what 'amnesia report -o json' wrote, or names of incidents, one a line", err)
 	}
 	names, err := baseline(b)
 	if err != nil {
@@ -50,6 +50,9 @@ func (o CIOptions) known() (known []incident.Known, err error) {
 func baseline(b []byte) (names []string, err error) {
 	type named struct {
 		Fingerprint string `json:"fingerprint"`
+	}
+	if bytes.IndexByte(b, 0) >= 0 {
+		return nil, errors.New("it is no text")
 	}
 	var all []named
 	switch b := bytes.TrimSpace(b); {
@@ -81,6 +84,10 @@ func baseline(b []byte) (names []string, err error) {
 	}
 	for _, n := range all {
 		if strings.Count(n.Fingerprint, "/") < 3 {
+			const most = 40
+			if r := []rune(n.Fingerprint); len(r) > most {
+				n.Fingerprint = string(r[:most-1]) + "…"
+			}
 			return nil, fmt.Errorf("%q is no name of an incident", n.Fingerprint)
 		}
 		names = append(names, n.Fingerprint)

@@ -24,6 +24,8 @@ func TestBaseline(t *testing.T) {
 		{`{"incidents": `, nil, "unexpected end of JSON input"},
 		{`[1]`, nil, "cannot unmarshal"},
 		{"amnesia.db", nil, `"amnesia.db" is no name of an incident`},
+		{"\x1b]0;owned\a" + strings.Repeat("x", 1000), nil, `"\x1b]0;owned\a` + strings.Repeat("x", 29) + `…" is no name of an incident`},
+		{"SQLite format 3\x00\x10", nil, "it is no text"},
 	} {
 		path := filepath.Join(t.TempDir(), "baseline")
 		if err := os.WriteFile(path, []byte(tc.file), 0o600); err != nil {
@@ -37,6 +39,13 @@ func TestBaseline(t *testing.T) {
 		if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err) || !strings.Contains(err.Error(), " — fix: ")) || !slices.Equal(got, tc.want) {
 			t.Errorf("%q gives %q and %v, want %q and %q", tc.file, got, err, tc.want, tc.err)
 		}
+	}
+}
+
+func TestNoBaseline(t *testing.T) {
+	_, err := CIOptions{Baseline: filepath.Join(t.TempDir(), "missing")}.known()
+	if err == nil || !strings.Contains(err.Error(), " — fix: give what 'amnesia report -o json' wrote, or names of incidents, one a line") {
+		t.Errorf("a baseline that is not there: %v", err)
 	}
 }
 

@@ -168,6 +168,23 @@ func TestText(t *testing.T) {
 		Writes: Writes{Acknowledged: 2}, Verdicts: map[memory.Kind]int{memory.Kept: 2}, DurationSeconds: 1, Ledger: "a.db"}))
 }
 
+// TestHeadline: of what is known the headline says so, unless something is not.
+func TestHeadline(t *testing.T) {
+	s := lossy()
+	s.Known = []Known{{Fingerprint: "silent/kill/app/page", Found: 2}, {Fingerprint: "reported/none/app/page", Found: 1}}
+	if got, want := headline(s), "2 memories were lost SILENTLY"; got != want { // and a defect that nobody knows of
+		t.Errorf("got %q, want %q", got, want)
+	}
+	s.Known = append(s.Known, Known{Fingerprint: "resurfaced/-/-/-", Found: 1})
+	if got, want := headline(s), "2 memories were lost SILENTLY, all of them known"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	s = Summary{Outcome: fact.CycleLosses, Losses: map[memory.Class]int{memory.Silent: 1}, Known: []Known{{Fingerprint: "silent/kill/app/page", Found: 1}}}
+	if got, want := headline(s), "1 memory was lost SILENTLY, which is known"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestTextOfMany lists the first memories, and of the others only the numbers.
 func TestTextOfMany(t *testing.T) {
 	s := lossy()

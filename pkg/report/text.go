@@ -62,11 +62,11 @@ func (s Summary) write(w io.Writer, most int) error {
 		fmt.Fprintf(t, "  exposure\tp50 %s, max %s from the acknowledgement to the fault\n", ms(*s.Exposure.P50), ms(*s.Exposure.Max))
 	}
 	for i, w := range s.Windows {
-		high := "no end of it was seen"
+		upto := "at least " + ms(w.MS) + " after its acknowledgement; no end of it was seen"
 		if w.High != nil {
-			high = "95 %: " + ms(w.Low) + " to " + ms(*w.High)
+			upto = fmt.Sprintf("%s after its acknowledgement (95 %%: %s to %s)", ms(w.MS), ms(w.Low), ms(*w.High))
 		}
-		fmt.Fprintf(t, "  %s\t%s of %s loses what was acknowledged up to %s before (%s)\n", map[bool]string{true: "window"}[i == 0], w.Kind, w.Service, ms(w.MS), high)
+		fmt.Fprintf(t, "  %s\t%s of %s: of what was told in the same cycle, lost up to %s\n", map[bool]string{true: "window"}[i == 0], w.Kind, w.Service, upto)
 	}
 	fmt.Fprintf(t, "  run\tseed %d, %s, ledger %s\n", s.Seed, time.Duration(s.DurationSeconds*float64(time.Second)).Round(100*time.Millisecond), s.Ledger)
 	t.Flush()
@@ -83,7 +83,25 @@ func rows(w io.Writer, name string, lines []string) {
 	}
 }
 
+// headline is the result in a few words.
 func headline(s Summary) string {
+	if s.Outcome != fact.CycleLosses && s.Outcome != fact.CycleDefects {
+		return result(s)
+	}
+	known := 0
+	for _, k := range s.Known {
+		known += k.Found
+	}
+	switch losses, defects := s.failing(); {
+	case known == 0 || losses > 0 || defects > 0:
+		return result(s)
+	case known == 1:
+		return result(s) + ", which is known"
+	}
+	return result(s) + ", all of them known"
+}
+
+func result(s Summary) string {
 	silent := s.Losses[memory.Silent]
 	switch {
 	case silent == 1:
