@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,6 +76,9 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 	for _, g := range i.gaps() {
 		fmt.Fprintf(&b, "To be filled in: %s\n", g)
 	}
+	if out := i.leftOut(); len(out) > 0 {
+		fmt.Fprintf(&b, "Left out, as nothing that was told is there: %s\n", strings.Join(out, ", "))
+	}
 	for _, m := range mistakes {
 		fmt.Fprintf(&b, "Not complete: %s\n", m)
 	}
@@ -84,7 +88,11 @@ func Init(ctx context.Context, c Console, o InitOptions) (int, error) {
 		if err != nil {
 			return ended(0, err)
 		}
-		fmt.Fprintf(&b, "  %s    # with the environment that the stack was brought up with\n", shell(i.draft.Project.Compose(path, unlabelled)))
+		fmt.Fprintf(&b, "  # makes these containers anew: with the images and variables of the Compose files that the stack was brought up with; now:\n")
+		for _, image := range i.images(unlabelled) {
+			fmt.Fprintf(&b, "  #   %s\n", image)
+		}
+		fmt.Fprintf(&b, "  %s\n", shell(i.draft.Project.Compose(compose(ctx), path, unlabelled)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(i.exports)) {
 		if slices.ContainsFunc(i.draft.Looks, func(l discover.Look) bool { return l.Gap == "" && l.Export == i.exports[name] }) {
@@ -151,6 +159,27 @@ func (o InitOptions) address() (string, error) {
 		return u.Host + map[string]string{"http": ":80", "https": ":443"}[u.Scheme], nil
 	}
 	return u.Host, nil
+}
+
+// compose gives the words that Compose is called by here.
+func compose(ctx context.Context) []string {
+	plugin := []string{"docker", "compose"}
+	if exec.CommandContext(ctx, plugin[0], plugin[1], "version").Run() != nil {
+		if _, err := exec.LookPath("docker-compose"); err == nil {
+			return []string{"docker-compose"}
+		}
+	}
+	return plugin
+}
+
+// images says of services which image each runs, a line each.
+func (i *initer) images(services []string) (out []string) {
+	for _, p := range i.draft.Parts {
+		if slices.Contains(services, p.Service) {
+			out = append(out, terminal.Line(p.Service+": "+p.Container.Image))
+		}
+	}
+	return out
 }
 
 // shell writes words as a shell takes them.
@@ -364,8 +393,18 @@ func (i *initer) gaps() (out []string) {
 		}
 	}
 	for _, l := range i.draft.Looks {
-		if l.Gap != "" {
+		if l.Gap != "" && !l.Absent {
 			out = append(out, terminal.Line(fmt.Sprintf("views.%s: %s", l.Name, l.Gap)))
+		}
+	}
+	return out
+}
+
+// leftOut names the views of stores that hold nothing of what was told.
+func (i *initer) leftOut() (out []string) {
+	for _, l := range i.draft.Looks {
+		if l.Absent {
+			out = append(out, "views."+l.Name)
 		}
 	}
 	return out

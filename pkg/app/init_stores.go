@@ -28,18 +28,19 @@ func (i *initer) stores(ctx context.Context) {
 			continue
 		}
 		var looks []discover.Look
-		why := "nothing could be told to the app, so nothing was looked for"
+		why, absent := "nothing could be told to the app, so nothing was looked for", false
 		if i.probe != nil && len(i.probe.Told) > 0 {
 			i.say("looking in %s for what was told", p.Service)
 			var err error
 			if looks, err = i.locate(ctx, p, deadline); err != nil {
 				why = "could not look into it: " + i.redact(err).Error()
 			} else {
-				why = "what was told was not found in it"
+				why, absent = "nothing that was told is there", true
 			}
 		}
 		if len(looks) == 0 {
 			looks = []discover.Look{i.blank(ctx, p, why)}
+			looks[0].Absent = absent
 		}
 		for k, l := range looks {
 			l.Name, l.Service = string(p.Kind), p.Service

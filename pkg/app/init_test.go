@@ -147,6 +147,37 @@ func TestGapsAreShown(t *testing.T) {
 	}
 }
 
+// A store that holds nothing of what was told is left out, and nothing that somebody has to fill in.
+func TestLeftOut(t *testing.T) {
+	t.Parallel()
+	i := &initer{draft: discover.Draft{Looks: []discover.Look{{Name: "page"}, {Name: "redis", Gap: "no user"}, {Name: "chroma", Gap: "nothing", Absent: true}}}}
+	if gaps, out := i.gaps(), i.leftOut(); len(gaps) != 1 || !strings.Contains(gaps[0], "views.redis") || len(out) != 1 || out[0] != "views.chroma" {
+		t.Errorf("%q, %q", gaps, out)
+	}
+}
+
+// Compose is called as it is there: as a part of docker, or else by itself.
+func TestCompose(t *testing.T) {
+	for want, tools := range map[string]map[string]string{
+		"docker compose": {"docker": "exit 0", "docker-compose": "exit 0"}, "docker-compose": {"docker": "exit 1", "docker-compose": "exit 0"},
+	} {
+		bin := t.TempDir()
+		for name, does := range tools {
+			if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("PATH", bin)
+		if got := strings.Join(compose(t.Context()), " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	if got := strings.Join(compose(t.Context()), " "); got != "docker compose" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestShell(t *testing.T) {
 	t.Parallel()
 	words := []string{"plain", "", "two words", "it's", "$HOME", "a;b", "/srv/a.yaml", "ü"}

@@ -38,6 +38,7 @@ type Look struct {
 	Note     string
 	Export   string // the command that sets the variable that it names
 	Gap      string // why it cannot be used as it is: it is written as a comment
+	Absent   bool   // nothing that was told is there, which is its gap, and nothing that has to be filled in
 }
 
 // Setting is a key with its value, written as YAML has it.
@@ -308,7 +309,11 @@ func (d *Draft) views(w *writer) {
 	}
 	for _, l := range d.Looks {
 		lead := "  "
-		if l.Gap != "" {
+		switch {
+		case l.Absent:
+			w.remark("  ", fmt.Sprintf("%s is left out: %s. If memories do come there, fill in", l.Name, l.Gap))
+			lead = "  # "
+		case l.Gap != "":
 			w.remark("  ", fmt.Sprintf("could not find %s (%s): fill in", l.Name, l.Gap))
 			lead = "  # "
 		}
@@ -427,9 +432,10 @@ func Override(services []string) []byte {
 	return []byte(w.b.String())
 }
 
-// Compose gives the words of the command that makes the services' containers anew with a further file.
-func (p Project) Compose(file string, services []string) []string {
-	words := []string{"docker", "compose", "--project-name", p.Name}
+// Compose gives the words of the command that makes the services' containers anew with a further file. compose are those
+// that Compose is called by.
+func (p Project) Compose(compose []string, file string, services []string) []string {
+	words := append(slices.Clone(compose), "--project-name", p.Name)
 	if p.Dir != "" {
 		words = append(words, "--project-directory", p.Dir)
 	}

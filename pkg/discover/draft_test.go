@@ -51,6 +51,7 @@ func found() *discover.Draft {
 			{Name: "redis", Service: "redis", Note: "its keys end", Settings: []discover.Setting{discover.Set("url", "redis://127.0.0.1:6379/0"), discover.Set("key", "chat:{user}")},
 				Contract: []discover.Setting{{Key: "durable", Value: "false"}, discover.Duration("ttl", 30*time.Minute), {Key: "ttl_from", Value: "last_write"}}},
 			{Name: "redis-2", Service: "redis", Gap: "the key does not name\nthe user\x1b[2J", Settings: []discover.Setting{discover.Set("kind", "redis"), discover.Set("key", "all")}},
+			{Name: "chroma", Service: "chroma", Gap: "nothing that was told is there", Absent: true, Settings: []discover.Setting{discover.Set("collection", "…")}},
 		},
 	}
 	return d
@@ -156,7 +157,7 @@ func TestLabels(t *testing.T) {
 		}
 	}
 	want := "docker compose --project-name shop --project-directory /srv/shop --file /srv/shop/compose.yaml --file o.yaml up --detach --wait --no-deps web db"
-	if got := strings.Join(d.Project.Compose("o.yaml", d.Unlabelled()), " "); got != want {
+	if got := strings.Join(d.Project.Compose([]string{"docker", "compose"}, "o.yaml", d.Unlabelled()), " "); got != want {
 		t.Error(got)
 	}
 }
