@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/zap/zaptest"
@@ -12,6 +13,7 @@ import (
 	"amnesia/pkg/config"
 	"amnesia/pkg/fact"
 	"amnesia/pkg/ledger"
+	"amnesia/pkg/memory"
 	"amnesia/pkg/soak"
 	"amnesia/pkg/web"
 )
@@ -99,6 +101,56 @@ func TestRefusedAtTheDesk(t *testing.T) {
 		all := facts()
 		if s, ok := all[len(all)-1].(fact.Step); !ok || len(all) != before+2 || s.Name != fact.StepRefused || s.Detail != err.Error() {
 			t.Errorf("%v: on record is %+v", c.ask, all[before:])
+		}
+	}
+}
+
+// TestAskedForHalf: who leaves out what is needed is told what, and what there is.
+func TestAskedForHalf(t *testing.T) {
+	d, _ := newDesk(t)
+	const fix = ` — fix: ask for one of ["crash_all" "kill app" "restart app"], which are declared, or add it to faults`
+	for ask, want := range map[web.Ask]string{
+		{}:                                   "a fault refused (unavailable): no kind of fault is named" + fix,
+		{Kind: chaos.Kill}:                   "kill refused (unavailable): no service is named" + fix,
+		{Kind: chaos.Kill, Service: "cache"}: "kill of cache refused (unavailable): it is not among the faults that the configuration declares" + fix,
+	} {
+		if err := d.Inject(t.Context(), ask); err == nil || err.Error() != want {
+			t.Errorf("%v: got %v, want %s", ask, err, want)
+		}
+	}
+}
+
+// TestStatusInACycle: what a fault has put in doubt until it is read again is told from what nobody could ever verify.
+func TestStatusInACycle(t *testing.T) {
+	b := newBoardOf(t, 2)
+	d := b.a.desk
+	at := b.a.clock.Now()
+	facts := []fact.Fact{fact.Contracts{Version: 1, Levels: []string{"shown"}, CountsFrom: "shown", At: at,
+		Contracts: []memory.Contract{{View: "page", Service: "app", User: true, Durable: true}}}}
+	for id := memory.ID(101); id <= 103; id++ {
+		facts = append(facts, fact.Begun{Memory: memory.Memory{ID: id, Cycle: 2, User: "ann", Token: id.String(), Views: []string{"page"}}, At: at},
+			fact.Settled{Memory: id, Outcome: memory.Acknowledged, Levels: []memory.Level{{Name: "shown", NotSeen: at, Seen: at}}, At: at})
+	}
+	for _, f := range facts {
+		b.a.Docket.Tap([]fact.Entry{{Fact: f}})
+	}
+	for _, c := range []struct {
+		phase fact.Phase
+		want  int
+	}{{fact.PhaseTraffic, 2}, {fact.PhaseClosed, 0}} {
+		now := b.a.clock.Now()
+		judge := func(id memory.ID, k memory.Kind) fact.Entry {
+			return fact.Entry{Fact: fact.Judged{Cycle: 2, At: now, Verdict: memory.Verdict{Memory: id, Kind: k}}}
+		}
+		b.tap([]fact.Entry{judge(101, memory.Kept), judge(102, memory.Kept), judge(103, memory.Unverified)}) // of none is there a reading
+		d.tap([]fact.Entry{{Fact: fact.Cycle{N: 3, Phase: c.phase, At: now}}})
+		st, err := d.Status(t.Context())
+		if err != nil || st.ToRead != c.want || st.Summary.Verdicts[memory.Unverified] != 3 {
+			t.Errorf("%s: %d of %v are to be read again, want %d (%v)", c.phase, st.ToRead, st.Summary.Verdicts, c.want, err)
+		}
+		var text strings.Builder
+		if err := writeStatus(&text, st); err != nil || strings.Contains(text.String(), "2 memories again in this cycle") != (c.want > 0) {
+			t.Errorf("%s: it says %s (%v)", c.phase, text.String(), err)
 		}
 	}
 }
