@@ -31,7 +31,7 @@ setup: ## install what the tests need (as root on Debian; elsewhere say what is 
 	@.ci/setup
 
 test: setup ## run every test, with the race detector on
-	$(GO) test -race -timeout 15m $(TESTFLAGS) ./...
+	$(GO) test -race -timeout 20m $(TESTFLAGS) ./...
 
 zoo: setup ## hold every verdict to the truth: each planted bug and control with ten seeds, 500 faults on a healthy target; writes zoo.json
 	@mkdir -p bin
