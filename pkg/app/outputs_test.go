@@ -132,8 +132,12 @@ func TestOutputsAreChecked(t *testing.T) {
 		},
 	} {
 		for _, file := range []string{path, filepath.Join(dir, "nodir", "x")} {
-			if err := call(CIOptions{JUnit: file}, file); ExitCode(err) != exitUsage || !strings.Contains(err.Error(), " — fix: give ") {
+			err := call(CIOptions{JUnit: file}, file)
+			if ExitCode(err) != exitUsage || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), " — fix: give ") {
 				t.Errorf("%s into %s: %v", name, file, err)
+			}
+			if !isDatabase(path) {
+				t.Fatalf("%s into %s destroyed the ledger", name, file)
 			}
 		}
 	}
