@@ -157,17 +157,7 @@ func (s *stack) initIsWhole(t *testing.T) {
 // later is found at once.
 func killing(t *testing.T, file, service string) uint64 {
 	t.Helper()
-	cfg, err := app.LoadConfig([]string{file}, func(string) string { return "postgres://" })
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan := chaos.PlanConfig{}
-	for _, s := range cfg.Target.Services {
-		plan.Services = append(plan.Services, s.Name)
-	}
-	for _, f := range cfg.Faults {
-		plan.Rules = append(plan.Rules, chaos.Rule{Kind: f.Kind, Service: f.Service, Weight: f.Weight})
-	}
+	plan := planOf(t, file)
 	for seed := range uint64(1000) {
 		if inj, ok := chaos.Plan(seed, plan, 2, chaos.Prior{}); ok && inj.Kind == chaos.Kill && inj.Service == service {
 			return seed

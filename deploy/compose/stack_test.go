@@ -470,17 +470,7 @@ func ask(t *testing.T, method, url, body string, answer any) {
 
 // The faults of the stack's amnesia.yaml reach every service, and five kinds three times, in 30 cycles, whatever the seed.
 func TestThirtyCyclesHurtEverything(t *testing.T) {
-	cfg, err := app.LoadConfig([]string{"amnesia.yaml"}, func(string) string { return "postgres://chat:memory@127.0.0.1/chat" })
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan := chaos.PlanConfig{}
-	for _, svc := range cfg.Target.Services {
-		plan.Services = append(plan.Services, svc.Name)
-	}
-	for _, f := range cfg.Faults {
-		plan.Rules = append(plan.Rules, chaos.Rule{Kind: f.Kind, Service: f.Service, Weight: f.Weight})
-	}
+	plan := planOf(t, "amnesia.yaml")
 	for seed := range uint64(500) {
 		kinds, services, all := map[string]int{}, map[string]bool{}, 0
 		for cycle := 1; cycle <= 30; cycle++ {
@@ -500,4 +490,20 @@ func TestThirtyCyclesHurtEverything(t *testing.T) {
 			t.Fatalf("seed %d: %d injections, %v, %v", seed, all, kinds, services)
 		}
 	}
+}
+
+// planOf is what a configuration draws its faults from.
+func planOf(t *testing.T, file string) (plan chaos.PlanConfig) {
+	t.Helper()
+	cfg, err := app.LoadConfig([]string{file}, func(string) string { return "postgres://chat:memory@127.0.0.1/chat" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range cfg.Target.Services {
+		plan.Services = append(plan.Services, s.Name)
+	}
+	for _, f := range cfg.Faults {
+		plan.Rules = append(plan.Rules, chaos.Rule{Kind: f.Kind, Service: f.Service, Weight: f.Weight})
+	}
+	return plan
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"amnesia/pkg/memory"
 	"amnesia/pkg/session"
 	"amnesia/pkg/session/browser"
+	"amnesia/pkg/session/browser/browsertest"
 	"amnesia/pkg/session/sessiontest"
 	"amnesia/pkg/session/web"
 )
@@ -53,12 +53,7 @@ func everySession(t *testing.T, open opener) {
 // chromium starts the browser. Where it is missing a test is skipped, but not in CI.
 func chromium(t *testing.T) *browser.Driver {
 	t.Helper()
-	found, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	} else if err != nil {
-		t.Skip(err)
-	}
+	found := browsertest.Installed(t)
 	d, err := browser.New(t.Context(), browser.Config{DriverDir: found.DriverDir, ExecutablePath: found.ExecutablePath, Headless: true, Clock: clock.System()})
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package explore_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -14,18 +13,14 @@ import (
 	"amnesia/pkg/clock"
 	"amnesia/pkg/session"
 	"amnesia/pkg/session/browser"
+	"amnesia/pkg/session/browser/browsertest"
 	"amnesia/pkg/session/explore"
 )
 
 // start starts a browser. Where there is none a test is skipped, but not in CI.
 func start(t *testing.T) *browser.Driver {
 	t.Helper()
-	found, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	} else if err != nil {
-		t.Skip(err)
-	}
+	found := browsertest.Installed(t)
 	d, err := browser.New(t.Context(), browser.Config{DriverDir: found.DriverDir, ExecutablePath: found.ExecutablePath,
 		Headless: true, Clock: clock.System(), Logger: zaptest.NewLogger(t)})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"amnesia/pkg/session/browser"
 )
 
-// Chromium starts a browser that ends with the test. Where it is missing the test is skipped, but in CI it fails.
-func Chromium(t *testing.T) playwright.Browser {
+// Installed says where browser and driver are. Where one is missing the test is skipped, but in CI it fails.
+func Installed(t *testing.T) browser.Installation {
 	t.Helper()
 	found, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
 	if err != nil && os.Getenv("CI") == "true" {
@@ -21,6 +21,13 @@ func Chromium(t *testing.T) playwright.Browser {
 	} else if err != nil {
 		t.Skip(err)
 	}
+	return found
+}
+
+// Chromium starts a browser that ends with the test.
+func Chromium(t *testing.T) playwright.Browser {
+	t.Helper()
+	found := Installed(t)
 	pw, err := playwright.Run(&playwright.RunOptions{DriverDirectory: found.DriverDir, SkipInstallBrowsers: true})
 	if err != nil {
 		t.Fatal(err)
