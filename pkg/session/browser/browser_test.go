@@ -104,6 +104,7 @@ func TestBrowser(t *testing.T) {
 		"a message that is cut off":   messageCutOff,
 		"ends with its context":       cancelled,
 		"isolation":                   isolation,
+		"navigations that meet":       navigationsMeet,
 		"eight at once":               eight,
 		"lists drawn by script":       drawn,
 		"lists that scroll":           scrolls,
@@ -111,6 +112,31 @@ func TestBrowser(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) { run(t, d) })
 	}
+}
+
+// navigationsMeet: a navigation that meets the one that the click before it has begun is not the target's failure, whatever
+// Playwright makes of it; only a page that cannot be had is.
+func navigationsMeet(t *testing.T, d *browser.Driver) {
+	srv := site(t, map[string]string{
+		"/":        `<form method="post" action="/login"><button>Go</button></form>`,
+		"/expired": "expired",
+	}, map[string]http.HandlerFunc{
+		"/login":   http.RedirectHandler("/expired", http.StatusSeeOther).ServeHTTP,
+		"/chat":    http.RedirectHandler("/expired", http.StatusSeeOther).ServeHTTP,
+		"/nothing": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+	})
+	s := open(t, d.At(srv.URL), "meet")
+	for i := range 40 { // where the two meet differs from one time to the next
+		must(t, s.Goto(t.Context(), "/"))
+		must(t, s.Click(t.Context(), "button"))
+		if err := s.Goto(t.Context(), "/chat"); err != nil {
+			t.Fatalf("try %d: %v", i, err)
+		}
+		if seen, err := s.Await(t.Context(), []session.Condition{{URL: "**/expired"}}); err != nil {
+			t.Fatalf("try %d: %+v, %v", i, seen, err)
+		}
+	}
+	failed(t, s.Goto(t.Context(), "/nothing"), session.CauseInterrupted)
 }
 
 func boundsOfElement(t *testing.T, d *browser.Driver) {

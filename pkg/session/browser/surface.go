@@ -128,9 +128,10 @@ func (s *surface) mark() {
 	s.net.begin(s.acted)
 }
 
-// addressChanges is how often a Goto starts over because the machine's addresses changed: Chromium then gives up what is
-// under way, and every container that starts or ends on the same machine changes them.
-const addressChanges = 5
+// startsOver is how often a Goto starts over that was given up through no fault of the target: because the machine's
+// addresses changed (every container that starts or ends on the same machine changes them), or because a navigation that
+// an earlier action had begun took its place. Of the latter Playwright says either that, or only that ours was aborted.
+const startsOver = 5
 
 func (s *surface) Goto(ctx context.Context, url string) error {
 	doing := "goto " + url
@@ -141,15 +142,15 @@ func (s *surface) Goto(ctx context.Context, url string) error {
 			}
 		}
 		_, err := s.page.Goto(url, playwright.PageGotoOptions{Timeout: timeout, WaitUntil: playwright.WaitUntilStateLoad})
-		for range addressChanges {
-			if err == nil || !strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") {
+		for range startsOver {
+			if err == nil || !strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") && !strings.Contains(err.Error(), "ERR_ABORTED") {
 				break
 			}
 			_, err = s.page.Goto(url, playwright.PageGotoOptions{Timeout: timeout, WaitUntil: playwright.WaitUntilStateLoad})
 		}
 		if err != nil && strings.Contains(err.Error(), "interrupted by another navigation") {
 			// The page sent the user on before it had loaded.
-			err = s.page.WaitForLoadState(playwright.PageWaitForLoadStateOptions{Timeout: timeout})
+			err = s.loaded(timeout)
 		}
 		return err
 	})
@@ -157,6 +158,20 @@ func (s *surface) Goto(ctx context.Context, url string) error {
 		return err
 	}
 	return s.document(ctx, doing)
+}
+
+// loaded waits until the document that shows has loaded. It asks again and again: Playwright's own waiting never ends when
+// the load does so in the moment in which the waiting begins.
+func (s *surface) loaded(timeout *float64) error {
+	for end := time.Now().Add(time.Duration(*timeout * float64(time.Millisecond))); ; time.Sleep(5 * time.Millisecond) {
+		complete, err := s.page.Evaluate(`() => document.readyState === "complete"`)
+		if complete == true || err != nil && gone(err) {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%w: the page does not load", playwright.ErrTimeout)
+		}
+	}
 }
 
 // document waits until the page's document has ended, and says whether it failed: Chromium shows what came of a document
