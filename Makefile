@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: soak-leak help build demo stack soak down test zoo torture bench lint vuln setup clean
+.PHONY: soak-leak help build demo stack soak down test zoo torture bench bench-full lint vuln setup clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,8 +46,11 @@ soak-leak: setup build ## run thousands of cycles and hold goroutines, open file
 	$(GO) test -c -o bin/leak.test ./pkg/leak
 	cd pkg/leak && ../../bin/leak.test -whole -amnesia ../../bin/amnesia -test.timeout 3h
 
-bench: build ## measure speed, as ratios within one run
-	./bin/bench
+bench: build ## measure speed, as ratios within one run, in under five minutes; writes bench.json
+	./bin/bench $(BENCHFLAGS)
+
+bench-full: build ## the same with everything, at the sizes of the goals, in about half an hour; BENCHFLAGS='-only cycle|judge' for some
+	./bin/bench -full $(BENCHFLAGS)
 
 lint: ## gofmt, go vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "fix: gofmt -w ."; exit 1; }

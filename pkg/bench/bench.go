@@ -58,31 +58,81 @@ func atLeast(name, unit string, ours, reference, goal float64) Line {
 	return Line{Name: name, Unit: unit, Ours: ours, Reference: reference, Ratio: r, Goal: fmt.Sprintf(">= %.2f x", goal), Met: r >= goal}
 }
 
-const (
-	cycles  = 41 // four of them controls
-	restart = 40 // references to a cycle
-	appends = 20000
-)
+// below is a line whose figure itself has an upper bound, exclusive.
+func below(name, unit string, ours, goal float64) Line {
+	return Line{Name: name, Unit: unit, Ours: ours, Goal: fmt.Sprintf("< %g", goal), Met: ours < goal}
+}
+
+// reaching is a line whose figure itself has a lower bound.
+func reaching(name, unit string, ours, goal float64) Line {
+	return Line{Name: name, Unit: unit, Ours: ours, Goal: fmt.Sprintf(">= %.0f", goal), Met: ours >= goal}
+}
 
 // unmeasured is a line of something that could not be had here.
 func unmeasured(name string, why error) Line { return Line{Name: name, NotMeasured: why.Error()} }
 
-// Run measures everything with the binary amnesia and prints the table. Files go to dir.
-func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error) {
+// Unmeasured is how many lines could not be had here.
+func Unmeasured(lines []Line) int {
+	n := 0
+	for _, l := range lines {
+		if l.NotMeasured != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// measure gives the lines of one thing that is measured, of the binary amnesia. Its files go to dir.
+type measure func(ctx context.Context, amnesia, dir string) ([]Line, error)
+
+// Measurement is one thing that is measured.
+type Measurement struct {
+	Name    string
+	measure measure
+}
+
+// Short is every change's: what takes minutes is smaller, as the names of its lines say, or left out.
+func Short() []Measurement {
+	return []Measurement{
+		{"verified", verifying}, {"cycle", cycling(2)}, {"idle", idling}, {"docker", inContainers(2)}, {"append", appending},
+		{"growth", growing(100, 10_000)}, {"judge", judging(100_000)}, {"crowd", crowded(200)},
+		{"redis", sweeping("Redis", servers.Redis, inRedis(), 400)},
+		{"postgres", sweeping("PostgreSQL", servers.Postgres, inPostgres(), 400)},
+		{"chroma", sweeping("Chroma", servers.Chroma, inChroma(), 200)},
+	}
+}
+
+// Full is everything, at the sizes that the goals are about.
+func Full() []Measurement {
+	return []Measurement{
+		{"verified", verifying}, {"cycle", cycling(3)}, {"idle", idling}, {"docker", inContainers(4)}, {"append", appending},
+		{"growth", growing(1_000, 10_000)}, {"judge", judging(200_000)}, {"crowd", crowded(1_000)}, {"living", living(10_000, 1_000_000)},
+		{"redis", sweeping("Redis", servers.Redis, inRedis(), sweepUsers)},
+		{"postgres", sweeping("PostgreSQL", servers.Postgres, inPostgres(), sweepUsers)},
+		{"chroma", sweeping("Chroma", servers.Chroma, inChroma(), sweepUsers)},
+	}
+}
+
+// Run measures, with the binary amnesia, and prints the table. Files go to dir.
+func Run(ctx context.Context, out io.Writer, all []Measurement, amnesia, dir string) ([]Line, error) {
 	var lines []Line
-	fmt.Fprintf(out, "%s %s/%s, %d cores\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	for _, measure := range []func(context.Context, string, string) ([]Line, error){
-		verifying, cycle, idling, inContainers, appending, growing, judging,
-		sweeping("Redis", servers.Redis, inRedis(), sweepUsers),
-		sweeping("PostgreSQL", servers.Postgres, inPostgres(), sweepUsers),
-		sweeping("Chroma", servers.Chroma, inChroma(), sweepUsers),
-	} {
-		ls, err := measure(ctx, amnesia, dir)
+	began := time.Now()
+	for _, m := range all {
+		ls, err := m.measure(ctx, amnesia, dir)
 		if err != nil {
-			return lines, err
+			return lines, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		for _, l := range ls {
+			fmt.Fprintf(out, "%4.0fs  %s\n", time.Since(began).Seconds(), l.Name)
 		}
 		lines = append(lines, ls...)
 	}
+	return lines, table(out, lines)
+}
+
+// table prints the lines for people.
+func table(out io.Writer, lines []Line) error {
+	fmt.Fprintf(out, "\n%s %s/%s, %d cores\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "what\tours\treference\t\tratio\tgoal\tmet\t")
 	for _, l := range lines {
@@ -99,44 +149,75 @@ func Run(ctx context.Context, out io.Writer, amnesia, dir string) ([]Line, error
 		fmt.Fprintf(t, "%s\t%.1f\t%s\t%s\t%s\t%s\t%s\t\n", l.Name, l.Ours, reference, l.Unit, ratio, l.Goal, met)
 	}
 	if err := t.Flush(); err != nil {
-		return lines, err
+		return err
 	}
 	for _, l := range lines {
 		if l.NotMeasured != "" {
 			fmt.Fprintf(out, "\nnot measured: %s: %s\n", l.Name, l.NotMeasured)
 		}
 	}
-	return lines, nil
+	return nil
+}
+
+// Written gives the lines for programs, one object a line.
+func Written(lines []Line) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // the goals are bounds
+	for _, l := range lines {
+		if err := enc.Encode(l); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
 }
 
 //go:embed bench.yaml
 var processes string
 
-// cycle times cycles from firing to the last verdict on a healthy target, beside what kill, start and healthy of the
-// same application take alone, and takes the daemon's peak memory on the way.
-func cycle(ctx context.Context, amnesia, dir string) ([]Line, error) {
-	addr, err := freeAddress(ctx)
-	if err != nil {
-		return nil, err
+const (
+	cycles  = 14 // of a round, after the first, a control
+	restart = 14 // references to a round, half of them before the cycles
+)
+
+// cycling times cycles from firing to the last verdict on a healthy target, beside what kill, start and healthy of the
+// same application take alone, so many rounds of both, and takes the daemon's peak memory on the way.
+func cycling(rounds int) measure {
+	return func(ctx context.Context, amnesia, dir string) ([]Line, error) {
+		addr, err := freeAddress(ctx)
+		if err != nil {
+			return nil, err
+		}
+		app := filepath.Join(dir, "app")
+		if err := os.MkdirAll(app, 0o750); err != nil {
+			return nil, err
+		}
+		var ours, reference []time.Duration
+		var peak int64
+		alone := func(times int) error {
+			took, err := killStartHealthy(ctx, amnesia, app, addr, times)
+			reference = append(reference, took...)
+			return err
+		}
+		for i := range rounds {
+			if err := alone(restart / 2); err != nil {
+				return nil, err
+			}
+			took, most, err := soak(ctx, amnesia, filepath.Join(dir, fmt.Sprint("cycle", i)), processes, 1+cycles, map[string]any{"Self": amnesia, "Dir": app, "Addr": addr})
+			if err != nil {
+				return nil, err
+			}
+			ours, peak = append(ours, took...), max(peak, most)
+			if err := alone(restart / 2); err != nil {
+				return nil, err
+			}
+		}
+		lines := []Line{atMost("cycle, http driver, process engine, against kill, start and healthy alone", "ms", inMS(median(ours)), inMS(median(reference)), 1.25)}
+		if peak > 0 {
+			lines = append(lines, below("peak memory of the daemon in these cycles", "MiB", inMiB(peak), 64))
+		}
+		return lines, nil
 	}
-	app := filepath.Join(dir, "app")
-	if err := os.MkdirAll(app, 0o750); err != nil {
-		return nil, err
-	}
-	ours, peak, err := soak(ctx, amnesia, filepath.Join(dir, "cycle"), processes, cycles, map[string]any{"Self": amnesia, "Dir": app, "Addr": addr})
-	if err != nil {
-		return nil, err
-	}
-	reference, err := killStartHealthy(ctx, amnesia, app, addr)
-	if err != nil {
-		return nil, err
-	}
-	lines := []Line{atMost("cycle, http driver, process engine", "ms", inMS(median(ours)), inMS(median(reference)), 1.5)}
-	if peak > 0 {
-		mb := float64(peak) / (1 << 20)
-		lines = append(lines, Line{Name: "peak memory of the daemon", Unit: "MiB", Ours: mb, Goal: "< 64", Met: mb < 64})
-	}
-	return lines, nil
 }
 
 //go:embed script.yaml
@@ -149,20 +230,14 @@ func soak(ctx context.Context, amnesia, path, config string, n int, vars map[str
 	if err != nil {
 		return nil, 0, err
 	}
-	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, amnesia, append(args, "--cycles", fmt.Sprint(n), "-o", "json")...)
-	cmd.Stdout, cmd.Stderr, cmd.Env = &stdout, &stderr, append(os.Environ(), env...)
-	if err := cmd.Start(); err != nil {
-		return nil, 0, fmt.Errorf("starting the daemon: %w", err)
-	}
-	watched := watchMemory(cmd.Process.Pid)
-	err = cmd.Wait()
-	peak = watched()
+	cmd.Env = append(os.Environ(), env...)
+	out, peak, err := watched(cmd, watchMemory)
 	if err != nil {
-		return nil, 0, fmt.Errorf("running the daemon: %w\n%s", err, stderr.String())
+		return nil, 0, fmt.Errorf("running the daemon: %w", err)
 	}
 	var s report.Summary
-	if err := json.Unmarshal(stdout.Bytes(), &s); err != nil {
+	if err := json.Unmarshal(out, &s); err != nil {
 		return nil, 0, fmt.Errorf("reading the daemon's summary: %w", err)
 	}
 	if s.Outcome != fact.CycleClean || s.Injections() == 0 {
@@ -270,11 +345,11 @@ func withSample(ctx context.Context, self, dir, addr string, do func(*process.En
 	return do(e, p)
 }
 
-// killStartHealthy does by hand what a cycle's fault does.
-func killStartHealthy(ctx context.Context, self, dir, addr string) (took []time.Duration, err error) {
+// killStartHealthy does by hand what a cycle's fault does, so many times.
+func killStartHealthy(ctx context.Context, self, dir, addr string, times int) (took []time.Duration, err error) {
 	c := clock.System()
 	err = withSample(ctx, self, dir, addr, func(e *process.Engine, p *chaos.Prober) error {
-		for range restart {
+		for range times {
 			start := c.Now()
 			if err := errors.Join(e.Kill(ctx, "app"), e.Start(ctx, "app")); err != nil {
 				return err
@@ -293,6 +368,8 @@ func median(ds []time.Duration) time.Duration {
 	ds = slices.Sorted(slices.Values(ds))
 	return ds[len(ds)/2]
 }
+
+func inMiB[N int | int64](bytes N) float64 { return float64(bytes) / (1 << 20) }
 
 func inMS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 

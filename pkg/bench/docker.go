@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -9,32 +8,40 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"amnesia/pkg/clock"
+	"amnesia/pkg/session/browser"
 )
 
 //go:embed docker.yaml
 var containers string
 
 const (
-	project         = "amnesia-bench"
-	dockerCycles    = 15
-	browserCycles   = 9
-	dockerRestarts  = 7                // for each
-	stack           = "deploy/compose" // from the repository's root
-	recoversWithin  = time.Minute
-	whatOverHTTP    = "cycle, http driver, Docker"
-	whatWithBrowser = "cycle, browser driver, Docker"
+	project        = "amnesia-bench"
+	crowdInBrowser = 8                // users at once
+	dockerCycles   = 7                // of a round, after the first, a control
+	browserCycles  = 5                // the same
+	dockerRestarts = 4                // of a round, half of them before the cycles
+	stack          = "deploy/compose" // from the repository's root
+	recoversWithin = time.Minute
+
+	whatOverHTTP    = "cycle, http driver, Docker, against docker kill, start and healthy alone"
+	whatWithBrowser = "cycle, browser driver, 8 users, Docker, against the same and a bare script with 8 contexts"
 )
 
 // inContainers times cycles on the sample application's stack, from firing to the last verdict over all views, beside
-// what docker kill, docker start and the health check of the same container take alone. It brings up a stack of its own
-// and takes it down.
-func inContainers(ctx context.Context, amnesia, dir string) (lines []Line, err error) {
+// what docker kill, docker start and the health check of the same container take alone; in a browser also beside what a
+// script does that only loads the users' pages. So many rounds of each, in turns. It brings up a stack of its own and
+// takes it down.
+func inContainers(rounds int) measure {
+	return func(ctx context.Context, amnesia, dir string) ([]Line, error) {
+		return onStack(ctx, amnesia, dir, rounds)
+	}
+}
+
+func onStack(ctx context.Context, amnesia, dir string, rounds int) (lines []Line, err error) {
 	unmeasurable := func(err error) ([]Line, error) {
 		return []Line{unmeasured(whatOverHTTP, err), unmeasured(whatWithBrowser, err)}, ctx.Err()
 	}
@@ -66,37 +73,78 @@ func inContainers(ctx context.Context, amnesia, dir string) (lines []Line, err e
 	if err := os.MkdirAll(files, 0o750); err != nil {
 		return nil, err
 	}
-	measure := func(what, driver string, cycles int) error {
-		reference, err := dockerKillStartHealthy(ctx, "http://127.0.0.1:"+ports["APP"]+"/healthz")
-		if err != nil {
-			return err
-		}
-		ours, _, err := soak(ctx, amnesia, filepath.Join(files, driver), containers, cycles,
-			map[string]any{"Dir": files, "Project": project, "Ports": ports, "Driver": driver}, env...)
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		const goal = 2
-		lines = append(lines, atMost(what, "ms", inMS(median(ours)), inMS(median(reference)), goal))
-		return nil
-	}
-	if err := measure(whatOverHTTP, "http", dockerCycles); err != nil {
+	url := "http://127.0.0.1:" + ports["APP"]
+	c := onContainers{amnesia: amnesia, files: files, url: url, ports: ports, env: env}
+	line, err := c.measure(ctx, whatOverHTTP, "http", 2, dockerCycles, rounds, 1.3, nil)
+	if err != nil {
 		return nil, err
 	}
+	lines = append(lines, line)
 	if _, err := run(ctx, nil, amnesia, "browser", "install"); err != nil {
 		return append(lines, unmeasured(whatWithBrowser, err)), nil
 	}
-	return lines, measure(whatWithBrowser, "browser", browserCycles)
+	at, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
+	if err != nil {
+		return append(lines, unmeasured(whatWithBrowser, err)), nil
+	}
+	bare, err := newBare(ctx, at, url, crowdInBrowser)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, bare.close()) }()
+	line, err = c.measure(ctx, whatWithBrowser, "browser", crowdInBrowser, browserCycles, rounds, 1.5, bare.load)
+	return append(lines, line), err
 }
 
-// dockerKillStartHealthy does by hand what a cycle's fault does.
-func dockerKillStartHealthy(ctx context.Context, health string) (took []time.Duration, err error) {
+// onContainers is the stack that is up.
+type onContainers struct {
+	amnesia, files, url string
+	ports               map[string]string
+	env                 []string
+}
+
+// measure times cycles with a driver. beside is what the reference does beside the fault; nil: nothing.
+func (c onContainers) measure(ctx context.Context, what, driver string, users, cycles, rounds int, goal float64, beside func() error) (Line, error) {
+	var ours, fault, pages []time.Duration
+	alone := func() error {
+		took, err := dockerKillStartHealthy(ctx, c.url+"/healthz", dockerRestarts/2)
+		fault = append(fault, took...)
+		for i := 0; i < dockerRestarts/2 && beside != nil && err == nil; i++ {
+			var one time.Duration
+			one, err = timed(beside)
+			pages = append(pages, one)
+		}
+		return err
+	}
+	for i := range rounds {
+		if err := alone(); err != nil {
+			return Line{}, err
+		}
+		took, _, err := soak(ctx, c.amnesia, filepath.Join(c.files, fmt.Sprint(driver, i)), containers, 1+cycles,
+			map[string]any{"Dir": c.files, "Project": project, "Ports": c.ports, "Driver": driver, "Users": users}, c.env...)
+		if err != nil {
+			return Line{}, fmt.Errorf("%s: %w", what, err)
+		}
+		ours = append(ours, took...)
+		if err := alone(); err != nil {
+			return Line{}, err
+		}
+	}
+	reference := median(fault)
+	if beside != nil {
+		reference += median(pages)
+	}
+	return atMost(what, "ms", inMS(median(ours)), inMS(reference), goal), nil
+}
+
+// dockerKillStartHealthy does by hand what a cycle's fault does, so many times.
+func dockerKillStartHealthy(ctx context.Context, health string, times int) (took []time.Duration, err error) {
 	id, err := run(ctx, nil, "docker", "ps", "--quiet", "--filter", "label=com.docker.compose.project="+project, "--filter", "label=com.docker.compose.service=app")
 	if err != nil {
 		return nil, err
 	}
 	c := clock.System()
-	for range dockerRestarts {
+	for range times {
 		start := c.Now()
 		for _, verb := range []string{"kill", "start"} {
 			if _, err := run(ctx, nil, "docker", verb, id); err != nil {
@@ -132,16 +180,4 @@ func awaitHealth(ctx context.Context, url string) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// run runs a program and gives what it says on stdout.
-func run(ctx context.Context, env []string, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), env...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(stderr.String()))
-	}
-	return strings.TrimSpace(stdout.String()), nil
 }

@@ -6,7 +6,7 @@ import "testing"
 func BenchmarkInContainers(b *testing.B) {
 	b.Chdir("../..")
 	for range b.N {
-		lines, err := inContainers(b.Context(), "bin/amnesia", b.TempDir())
+		lines, err := inContainers(2)(b.Context(), "bin/amnesia", b.TempDir())
 		if err != nil {
 			b.Fatal(err)
 		}

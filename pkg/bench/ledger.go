@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,8 @@ import (
 
 	"amnesia/pkg/ledger/ledgerbench"
 )
+
+const appends = 20_000
 
 // appending compares the ledger with what SQLite does when one writer inserts the same rows in batches.
 func appending(ctx context.Context, _, dir string) ([]Line, error) {
@@ -32,41 +35,37 @@ func appending(ctx context.Context, _, dir string) ([]Line, error) {
 	return []Line{atLeast("ledger, durable appends, 64 writers", "1/s", perSecond(median(ours)), perSecond(median(raw)), 0.7)}, nil
 }
 
-// What a ledger is swept for.
-const (
-	sweptMemories = 10_000
-	sweptTimes    = 1_000
-)
-
-// growing compares a ledger after many sweeps of memories that are all still there with one after the first.
-func growing(ctx context.Context, _, dir string) ([]Line, error) {
-	size := func(sweeps int) (float64, error) {
-		path := filepath.Join(dir, fmt.Sprintf("swept%d.db", sweeps))
-		if err := ledgerbench.Sweep(ctx, path, sweptMemories, sweeps); err != nil {
-			return 0, err
+// growing compares a ledger after so many sweeps of so many memories that are all still there with one after the first.
+func growing(sweeps, memories int) measure {
+	return func(ctx context.Context, _, dir string) ([]Line, error) {
+		size := func(sweeps int) (float64, error) {
+			path := filepath.Join(dir, fmt.Sprintf("swept%d.db", sweeps))
+			if err := ledgerbench.Sweep(ctx, path, memories, sweeps); err != nil {
+				return 0, err
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				return 0, err
+			}
+			return inMiB(info.Size()), nil
 		}
-		info, err := os.Stat(path)
+		once, err := size(1)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		return float64(info.Size()) / (1 << 20), nil
+		often, err := size(sweeps)
+		if err != nil {
+			return nil, err
+		}
+		return []Line{atMost(fmt.Sprintf("ledger size after %d sweeps of %d, against one", sweeps, memories), "MiB", often, once, 1.5)}, nil
 	}
-	once, err := size(1)
-	if err != nil {
-		return nil, err
-	}
-	often, err := size(sweptTimes)
-	if err != nil {
-		return nil, err
-	}
-	return []Line{atMost(fmt.Sprintf("ledger size after %d sweeps of %d, against one", sweptTimes, sweptMemories), "MiB", often, once, 1.5)}, nil
 }
 
 // idling measures what the daemon uses while it waits for the next fault.
 func idling(ctx context.Context, amnesia, dir string) ([]Line, error) {
 	const what = "idle daemon between faults, share of a core"
 	if _, ok := cpuTime(os.Getpid()); !ok {
-		return []Line{unmeasured(what, fmt.Errorf("this system has no /proc"))}, nil
+		return []Line{unmeasured(what, errNoProc)}, nil
 	}
 	addr, err := freeAddress(ctx)
 	if err != nil {
@@ -112,8 +111,10 @@ func idling(ctx context.Context, amnesia, dir string) ([]Line, error) {
 		return nil, fmt.Errorf("the daemon is gone\n%s", stderr.String())
 	}
 	share := 100 * (after - before).Seconds() / while.Seconds()
-	return []Line{{Name: what, Unit: "%", Ours: share, Goal: "< 1", Met: share < 1}}, nil
+	return []Line{below(what, "%", share, 1)}, nil
 }
+
+var errNoProc = errors.New("this system has no /proc")
 
 // cpuTime gives what a process has used of the processors (proc_pid_stat(5), in ticks of 10 ms); false where it cannot be read.
 func cpuTime(pid int) (time.Duration, bool) {

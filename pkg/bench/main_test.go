@@ -2,6 +2,7 @@ package bench
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"amnesia/chaos/process"
@@ -9,5 +10,10 @@ import (
 
 func TestMain(m *testing.M) {
 	process.GuardianMain()
-	os.Exit(m.Run())
+	HelperMain()
+	code := m.Run()
+	if path, err := program(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
 }

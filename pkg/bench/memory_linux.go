@@ -5,30 +5,13 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"time"
 )
 
 // watchMemory looks at how much memory the process pid has had resident at most, until it is stopped, and gives the last
 // figure in bytes; 0 where there is none. (What getrusage(2) says of a child that has ended counts the time before its exec,
 // in which it was a copy of this process.)
 func watchMemory(pid int) (stop func() int64) {
-	done, peak := make(chan struct{}), make(chan int64)
-	go func() {
-		most := int64(0)
-		for {
-			most = max(most, highWater(pid))
-			select {
-			case <-done:
-				peak <- most
-				return
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
-	}()
-	return func() int64 {
-		close(done)
-		return <-peak
-	}
+	return watch(func() int64 { return highWater(pid) })
 }
 
 // highWater reads VmHWM (proc_pid_status(5)); 0 when the process has gone.

@@ -87,8 +87,7 @@ func sequentialScript(ctx context.Context, at browser.Installation, url string, 
 	}
 	defer func() { err = errors.Join(err, pw.Stop()) }()
 	visit := func(user string, on func(playwright.Page) error) (err error) {
-		b, err := pw.Chromium.Launch(playwright.BrowserTypeLaunchOptions{ExecutablePath: &at.ExecutablePath, Headless: playwright.Bool(true),
-			ChromiumSandbox: playwright.Bool(os.Geteuid() != 0)})
+		b, err := launch(pw, at)
 		if err != nil {
 			return err
 		}
