@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -18,12 +17,12 @@ import (
 // An index does not change once it is built, so any number of goroutines may use it.
 type index struct {
 	ms      []memory.Memory
-	slots   []slot // a hash table with open addressing, at most half full
+	slots   []slot // a hash table with open addressing, at most two thirds full
 	shift   int    // of a hash, to its place
 	more    map[int32]int32
 	lengths []int // of the tokens, ascending
 	prefix  string
-	anchor  int // the place in prefix of its rarest byte
+	anchor  int // the place in prefix of a pair of neighbours, of which one is its rarest byte
 }
 
 // slot is one token: its hash, and the first of its memories, counted from 1; more has the next ones.
@@ -33,7 +32,7 @@ type slot struct {
 }
 
 func newIndex(ms []memory.Memory) *index {
-	size := max(3, bits.Len(uint(2*len(ms))))
+	size := max(3, bits.Len(uint(len(ms)+len(ms)/2)))
 	x := &index{ms: ms, slots: make([]slot, 1<<size), shift: 32 - size, more: map[int32]int32{}}
 	none := true
 	for i := len(ms) - 1; i >= 0; i-- {
@@ -60,6 +59,7 @@ func newIndex(ms []memory.Memory) *index {
 			x.anchor = n
 		}
 	}
+	x.anchor = max(0, min(x.anchor, len(x.prefix)-pair))
 	return x
 }
 
@@ -82,25 +82,32 @@ func (x *index) slot(h uint32, word []byte) *slot {
 	}
 }
 
-// lower, as a bit that is set in letters and digits, lowers the letters and leaves the digits as they are.
-const lower = 'a' - 'A'
+const (
+	// lower, as a bit that is set in letters and digits, lowers the letters and leaves the digits as they are.
+	lower = 'a' - 'A'
+	ones  = 0x0101010101010101 // times a byte: eight of it
+	pair  = 2                  // bytes
+)
 
-// equal compares a token with a word of letters and digits.
+// equal compares a token with a word.
 func equal(token string, word []byte) bool {
+	if token == string(word) {
+		return true
+	}
 	if len(token) != len(word) {
 		return false
 	}
 	for i, b := range word {
-		if token[i] != b|lower {
+		if class[b] == 0 || token[i] != b|lower {
 			return false
 		}
 	}
 	return true
 }
 
-// hash is of the first and the last eight bytes of a word of letters and digits; tokens begin or end in different ones.
+// hash is of the first and the last eight bytes of a word; tokens begin or end in different ones.
 func hash(word []byte) uint32 {
-	const all = lower * 0x0101010101010101
+	const all = lower * ones
 	const spread = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
 	if n := len(word); n >= 8 {
 		h := (binary.LittleEndian.Uint64(word)|all)*spread ^ (binary.LittleEndian.Uint64(word[n-8:]) | all)
@@ -115,11 +122,10 @@ func hash(word []byte) uint32 {
 
 // find appends to hits the memories whose token stands in text, each once.
 func (x *index) find(text []byte, hits []int32) []int32 {
-	if len(x.lengths) == 0 {
+	if len(x.lengths) == 0 || len(text) < x.lengths[0] {
 		return hits
 	}
-	const worth = 2 // bytes
-	if len(x.prefix) >= worth {
+	if len(x.prefix) >= pair && x.lengths[0] > x.anchor+8 {
 		return x.begun(text, hits)
 	}
 	first, least := len(hits), x.lengths[0]
@@ -144,39 +150,40 @@ func (x *index) find(text []byte, hits []int32) []int32 {
 	return hits
 }
 
-// begun is find for tokens that begin alike: it jumps from one place where the rarest byte of that beginning stands to
-// the next.
+// begun is find for tokens that begin alike and are longer than a look is wide: it goes from one place where a pair of
+// that beginning stands to the next.
 func (x *index) begun(text []byte, hits []int32) []int32 {
-	first, rare := len(hits), x.prefix[x.anchor]
-	for _, b := range [...]byte{rare, rare &^ lower} { // as it is, and as a capital
-		if class[b] == 0 { // a digit has none
-			continue
+	first := len(hits)
+	a, b := x.prefix[x.anchor], x.prefix[x.anchor+1]
+	for at, last := x.anchor, len(text)-x.lengths[0]+x.anchor; ; at += 8 {
+		var places uint64
+		if at, places = pairs(text, at, last, a, b); places == 0 {
+			return hits
 		}
-		for at := 0; ; at++ {
-			n := bytes.IndexByte(text[at:], b)
-			if n < 0 {
-				break
-			}
-			at += n
-			from := at - x.anchor
-			if from < 0 {
-				continue
-			}
-			// As long as the longest token, if there is as much.
-			end := from
-			for most := min(len(text), from+x.lengths[len(x.lengths)-1]); end < most && class[text[end]] != 0 &&
-				(end-from >= len(x.prefix) || text[end]|lower == x.prefix[end-from]); {
-				end++
-			}
+		for ; places != 0; places &= places - 1 {
+			from := at - x.anchor + bits.TrailingZeros64(places)/8
 			for _, n := range x.lengths {
-				if n > end-from {
+				if from+n > len(text) {
 					break
 				}
 				hits = x.take(text[from:from+n], hits, first)
 			}
 		}
 	}
-	return hits
+}
+
+// pairs looks at eight places of a text at a time, from at on to last, where two bytes of tokens may stand beside each
+// other, and gives the first such look: where it begins, and the highest bit of each byte where they do, and of some more.
+func pairs(text []byte, at, last int, one, two byte) (int, uint64) {
+	const all, highest = lower * ones, 0x80 * ones
+	a, b := uint64(one)*ones, uint64(two)*ones
+	for ; at <= last; at += 8 {
+		off := (binary.LittleEndian.Uint64(text[at:]) | all) ^ a | (binary.LittleEndian.Uint64(text[at+1:]) | all) ^ b
+		if zero := (off - ones) &^ off & highest; zero != 0 {
+			return at, zero
+		}
+	}
+	return at, 0
 }
 
 func (x *index) word(word []byte, hits []int32, first int) []int32 {
@@ -188,7 +195,7 @@ func (x *index) word(word []byte, hits []int32, first int) []int32 {
 	return hits
 }
 
-// take appends the memories whose token a word of letters and digits is.
+// take appends the memories whose token a word is.
 func (x *index) take(word []byte, hits []int32, first int) []int32 {
 	i := x.slot(hash(word), word).first - 1
 	if i < 0 || slices.Contains(hits[first:], i) {

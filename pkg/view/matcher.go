@@ -82,6 +82,7 @@ func NewMatcher(ms []memory.Memory, opt Options) *Matcher {
 	}
 	m := &Matcher{opt: opt, ms: ms, index: newIndex(ms), items: make([]item, len(ms)), odd: map[int32]*odd{}}
 	number := map[string]int32{}
+	var sizes []int
 	for i := range ms {
 		n, ok := int32(0), false
 		if i > 0 && ms[i].User == ms[i-1].User { // as a rule
@@ -92,10 +93,19 @@ func NewMatcher(ms []memory.Memory, opt Options) *Matcher {
 		if !ok {
 			n = int32(len(m.users))
 			number[ms[i].User] = n
-			m.users, m.of = append(m.users, ms[i].User), append(m.of, nil)
+			m.users, sizes = append(m.users, ms[i].User), append(sizes, 0)
 		}
 		m.items[i].user = n
-		m.of[n] = append(m.of[n], int32(i))
+		sizes[n]++
+	}
+	places := make([]int32, len(ms))
+	m.of = make([][]int32, len(m.users))
+	for n, size := range sizes {
+		m.of[n], places = places[:0:size], places[size:]
+	}
+	for i := range m.items {
+		of := &m.of[m.items[i].user]
+		*of = append(*of, int32(i))
 	}
 	return m
 }
@@ -167,7 +177,7 @@ func (m *Matcher) All(ctx context.Context, read func(context.Context, *Reading) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.read(ctx, []*Reading{m.begin("", all)}, func(ctx context.Context, rs []*Reading) error { return read(ctx, rs[0]) })
+		m.read(ctx, []*Reading{m.begin("", all, m.opt.Clock.Now())}, func(ctx context.Context, rs []*Reading) error { return read(ctx, rs[0]) })
 	}()
 	m.wait(ctx, done)
 }
@@ -180,9 +190,9 @@ func (m *Matcher) wait(ctx context.Context, done <-chan struct{}) {
 }
 
 func (m *Matcher) batch(ctx context.Context, from, to int, read func(context.Context, []*Reading) error) {
-	rs := make([]*Reading, to-from)
+	rs, now := make([]*Reading, to-from), m.opt.Clock.Now()
 	for n := range rs {
-		rs[n] = m.begin(m.users[from+n], m.of[from+n])
+		rs[n] = m.begin(m.users[from+n], m.of[from+n], now)
 	}
 	m.read(ctx, rs, read)
 }
@@ -201,15 +211,17 @@ func (m *Matcher) read(ctx context.Context, rs []*Reading, read func(context.Con
 	}
 }
 
-func (m *Matcher) begin(user string, items []int32) *Reading {
+func (m *Matcher) begin(user string, items []int32, now memory.Instant) *Reading {
 	r := &Reading{m: m, user: user, items: items}
-	r.Restart()
+	r.restart(now)
 	return r
 }
 
 // One begins a reading of a single memory, by its place in what Memories gives. It takes that memory out of r, and must
 // be ended by End.
-func (r *Reading) One(n int) *Reading { return r.m.begin(r.user, r.items[n:n+1]) }
+func (r *Reading) One(n int) *Reading {
+	return r.m.begin(r.user, r.items[n:n+1], r.m.opt.Clock.Now())
+}
 
 // User is the user it reads for; empty for all.
 func (r *Reading) User() string { return r.user }
@@ -232,8 +244,9 @@ func (r *Reading) Memories() []memory.Memory {
 }
 
 // Restart begins it anew, now: what it found so far is forgotten.
-func (r *Reading) Restart() {
-	now := r.m.opt.Clock.Now()
+func (r *Reading) Restart() { r.restart(r.m.opt.Clock.Now()) }
+
+func (r *Reading) restart(now memory.Instant) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	r.began, r.note, r.count = now, "", 0
@@ -331,25 +344,26 @@ func (r *Reading) EchoBytes(text []byte) { r.match(Bytes{Text: text}, true) }
 
 func (r *Reading) match(rec Bytes, echo bool) {
 	var room [8]int32
-	hits := r.m.index.find(rec.Text, room[:0])
-	if len(hits) == 0 {
-		return
-	}
-	for _, i := range hits {
+	for _, i := range r.m.index.find(rec.Text, room[:0]) {
 		told := &r.m.ms[i]
 		own := r.user == told.User
 		if len(rec.Owner) > 0 {
 			own = string(rec.Owner) == told.User
 		}
-		r.m.mu.Lock()
-		exact := r.m.items[i].exact // one text of several is enough
-		r.m.mu.Unlock()
 		// Texts are long: nobody waits while two are compared.
-		exact = exact || own && !echo && (r.m.opt.Match == MatchToken || string(rec.Text) == told.Text || r.m.opt.Same(told.Text, string(rec.Text)))
+		exact := own && !echo && (r.m.opt.Match == MatchToken || string(rec.Text) == told.Text || r.m.same(i, rec.Text))
 		r.m.mu.Lock()
 		r.hit(i, rec, own, exact, echo)
 		r.m.mu.Unlock()
 	}
+}
+
+// same reports whether a memory's text is there, here or in a record before: one text of several is enough.
+func (m *Matcher) same(i int32, text []byte) bool {
+	m.mu.Lock()
+	exact := m.items[i].exact
+	m.mu.Unlock()
+	return exact || m.opt.Same(m.ms[i].Text, string(text))
 }
 
 // hit takes a record with the token of a memory, whose own it is or not.
@@ -429,12 +443,12 @@ func (m *Matcher) observe(ctx context.Context, o *memory.Observation, i int, now
 		}
 	}
 	switch {
-	case !isToken(m.ms[i].Token):
-		o.State, o.Detail = memory.Unreadable, fmt.Sprintf("%q cannot be looked for: a token is lower-case letters and digits", m.ms[i].Token)
 	case it.copies > 0 && it.exact:
 		o.State = memory.Present
 	case it.copies > 0:
 		o.State = memory.Altered
+	case !isToken(m.ms[i].Token):
+		o.State, o.Detail = memory.Unreadable, fmt.Sprintf("%q cannot be looked for: a token is lower-case letters and digits", m.ms[i].Token)
 	case it.reading == nil:
 		o.State, o.Rig, o.Detail = memory.Unreadable, true, fmt.Sprintf("not read: %v", context.Cause(ctx))
 	case !it.reading.done:

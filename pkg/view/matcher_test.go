@@ -94,10 +94,33 @@ func TestMatcherProperty(t *testing.T) {
 	})
 }
 
+// TestMatcherPropertyOfRuns: the same for tokens as a run has them, of one length and with one beginning, or nearly so.
+func TestMatcherPropertyOfRuns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		begin := rapid.SampledFrom([]string{"amn", "0a", "zz", "a7"}).Draw(t, "begin")
+		tokens := rapid.SliceOfN(rapid.StringMatching(`[an0]{9,11}`), 1, 8).Draw(t, "tokens")
+		for i := range tokens {
+			tokens[i] = begin + tokens[i]
+		}
+		token := rapid.SampledFrom(tokens)
+		piece := rapid.OneOf(
+			token,
+			rapid.Map(token, strings.ToUpper),
+			rapid.Map(token, func(s string) string { return s[:len(s)-1] }),
+			rapid.Map(token, func(s string) string { return string(s[0]&^0x20) + s[1:] }), // a digit becomes a control character
+			rapid.SampledFrom([]string{"a", "m", "amn", "AMN", "amm", "`mn", "\n", "我", "\x00", "\xff", "MN a", "bmo"}),
+			rapid.String(),
+		)
+		texts := rapid.SliceOfN(rapid.Map(rapid.SliceOfN(piece, 0, 12), func(p []string) string { return strings.Join(p, "") }), 0, 4).Draw(t, "texts")
+		agrees(t, tokens, texts)
+	})
+}
+
 func FuzzMatcher(f *testing.F) {
 	f.Add("tok1xyz", "tok2xyz", "<b>tok1xyztok2xyz</b>")
 	f.Add("a", "aa", "AaA")
 	f.Add("k1", "1k", "我k1k👩‍👩‍👧‍👦\\nk1")
+	f.Add("amn1aa8hnd23m", "amnvea9kjvqmh", "AMN1AA8HND23Mamnvea9kjvqmh amn")
 	f.Add("tok1xyz", "z", strings.Repeat("tok1xy", 50)+"z")
 	f.Fuzz(func(t *testing.T, a, b, text string) {
 		for _, token := range []string{a, b} {

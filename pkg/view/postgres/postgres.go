@@ -55,6 +55,10 @@ type View struct {
 	conn  *pgconn.Config
 	mode  mode
 	where string // host, port and database
+
+	mu    sync.Mutex
+	spare *pgconn.PgConn // of a Find that has just ended
+	end   *time.Timer    // of spare
 }
 
 // mode is how a query takes the users.
@@ -114,9 +118,13 @@ func New(cfg Config) (*View, error) {
 func (v *View) Name() string { return v.cfg.Name }
 
 // Close ends the view.
-func (v *View) Close() error { return nil }
+func (v *View) Close() error {
+	v.leave(v.take())
+	return nil
+}
 
-// Find reads through a connection of its own: an older one could be that of a process that has been replaced since.
+// Find reads through a connection of its own, or that of a Find that ended just now, since a new one costs as much as
+// some thousand records. An older one could be that of a process that has been replaced since.
 func (v *View) Find(ctx context.Context, ms []memory.Memory) ([]memory.Observation, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, v.cfg.Timeout, fmt.Errorf("no whole answer within %s", v.cfg.Timeout))
 	defer cancel()
@@ -133,6 +141,43 @@ func (v *View) Find(ctx context.Context, ms []memory.Memory) ([]memory.Observati
 	return m.Observations(ctx), nil
 }
 
+// atOnce is how long after a Find its connection waits for the next one: longer than between the parts of a sweep, and
+// much shorter than any fault takes.
+const atOnce = 100 * time.Millisecond
+
+// take gives the spare connection, if there is one.
+func (v *View) take() *pgconn.PgConn {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	spare := v.spare
+	if spare != nil {
+		v.spare = nil
+		v.end.Stop()
+	}
+	return spare
+}
+
+// keep makes a connection the spare one.
+func (v *View) keep(c *pgconn.PgConn) {
+	v.leave(v.take())
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.spare, v.end = c, time.AfterFunc(atOnce, func() { v.leave(v.take()) })
+}
+
+// leave says goodbye, and does not wait for the answer.
+func (v *View) leave(c *pgconn.PgConn) {
+	if c == nil {
+		return
+	}
+	if left, err := c.Hijack(); err == nil { // one that has failed is closed already
+		left.Frontend.Send(&pgproto3.Terminate{})
+		_ = left.Conn.SetDeadline(time.Now().Add(time.Second))
+		_ = left.Frontend.Flush() // nothing was written that could be lost
+		_ = left.Conn.Close()
+	}
+}
+
 // sweep is one Find. It has one connection, which one query uses at a time.
 type sweep struct {
 	*View
@@ -144,6 +189,11 @@ type sweep struct {
 
 // connect opens the connection when there is none.
 func (s *sweep) connect(ctx context.Context) error {
+	if s.open == nil {
+		if s.open = s.take(); s.open != nil && s.open.CheckConn() != nil {
+			s.open = nil // its process is gone, and it is closed
+		}
+	}
 	if s.open != nil && !s.open.IsClosed() {
 		return nil
 	}
@@ -154,18 +204,14 @@ func (s *sweep) connect(ctx context.Context) error {
 	return err
 }
 
-// close says goodbye, and does not wait for the answer.
+// close leaves the connection for a Find that begins at once, if it is well.
 func (s *sweep) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open == nil {
-		return
-	}
-	if left, err := s.open.Hijack(); err == nil { // one that has failed is closed already
-		left.Frontend.Send(&pgproto3.Terminate{})
-		_ = left.Conn.SetDeadline(time.Now().Add(time.Second))
-		_ = left.Frontend.Flush() // nothing was written that could be lost
-		_ = left.Conn.Close()
+	if s.open != nil && !s.open.IsBusy() && s.open.TxStatus() == idle {
+		s.keep(s.open)
+	} else {
+		s.leave(s.open)
 	}
 }
 
@@ -197,6 +243,9 @@ func (s *sweep) explain(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("query PostgreSQL at %s: %w%s", s.where, err, hint)
 }
+
+// idle is the status of a connection outside of any transaction.
+const idle = 'I'
 
 // The codes are PostgreSQL's (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 const (

@@ -262,13 +262,50 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// TestAtOnce: a Find that follows another at once reads through its connection, unless that one is gone, and a
+// connection that nobody takes over ends by itself.
+func TestAtOnce(t *testing.T) {
+	s := newStore(t, perUser)
+	v := s.open(t, "SELECT pg_backend_pid()::text, $1")
+	through := func() string {
+		t.Helper()
+		o := find(t, v, ann)[0]
+		_, pid, ok := strings.Cut(o.Detail, "the query gives 1 rows, the first: ")
+		if o.State != memory.Absent || !ok {
+			t.Fatalf("%+v", o)
+		}
+		return strings.Trim(pid, `"`)
+	}
+	until := func(what string, done func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !done(); {
+			if time.Now().After(deadline) {
+				t.Fatal(what)
+			}
+		}
+	}
+	there := func(pid string) (n int) {
+		check(t, s.app.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int", pid).Scan(&n))
+		return n
+	}
+	until("no connection is used twice", func() bool { return through() == through() })
+	pid := through()
+	exec1(t, s.app, "SELECT pg_terminate_backend($1::int)", pid)
+	until("the connection is not ended", func() bool { return there(pid) == 0 })
+	pid = through() // which fails when it reads where nobody is
+	until("the connection stays", func() bool { return there(pid) == 0 })
+	pid = through()
+	check(t, v.Close())
+	until("the connection survives the view", func() bool { return there(pid) == 0 })
+}
+
 // TestOwnTransactions: each exchange sees what was committed before it began, so that a memory told during a Find is
 // not missed by a read that began after it.
 func TestOwnTransactions(t *testing.T) {
 	s := newStore(t, perUser)
 	ms := viewtest.Memories(1, 600, 1)
 	last := ms[len(ms)-1]
-	c := &startled{Clock: clock.System(), at: 600, do: func() { s.Put(t, last.User, last.Text) }}
+	c := &startled{Clock: clock.System(), at: 515, do: func() { s.Put(t, last.User, last.Text) }}
 	v := open(t, postgres.Config{Name: "postgres", DSN: s.dsn(), Query: perUser, Clock: c})
 	if o := find(t, v, ms)[len(ms)-1]; o.State != memory.Present {
 		t.Errorf("%+v", o)

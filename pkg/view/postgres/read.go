@@ -78,7 +78,7 @@ func (s *sweep) exchange(ctx context.Context, args [][][]byte, read func(i int, 
 	if e := results.Close(); err == nil {
 		err = e
 	}
-	if err != nil && s.open.TxStatus() != 'I' {
+	if err != nil && s.open.TxStatus() != idle {
 		// A connection that fails here is not used again.
 		_ = s.open.ExecParams(ctx, "ROLLBACK", nil, nil, nil, nil).Read().Err
 	}

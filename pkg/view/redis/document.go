@@ -200,7 +200,7 @@ func (d *document) each(fn func(text []byte, item int, echo bool)) {
 }
 
 // key names an item of a list within the record of this name. It is valid until the next one.
-func (d *document) key(record string, item int) []byte {
+func (d *document) key(record []byte, item int) []byte {
 	d.name = append(d.name[:0], record...)
 	end := len(d.name)
 	for ; item > 0; item = d.items[item].in { // the innermost one is the last part of the name

@@ -22,7 +22,7 @@ func FuzzDocument(f *testing.F) {
 		ok := d.parse([]byte(text))
 		var got []string
 		d.each(func(text []byte, item int, echo bool) { // of a broken document too
-			got = append(got, fmt.Sprintf("%s %t %q", d.key("k", item), echo, text))
+			got = append(got, fmt.Sprintf("%s %t %q", d.key([]byte("k"), item), echo, text))
 		})
 		if !json.Valid([]byte(text)) || strings.Count(text, "[")+strings.Count(text, "{") > 900 {
 			return

@@ -63,7 +63,9 @@ type question struct {
 type exchanges struct {
 	*View
 	*conn
-	doc document
+	doc   document
+	nth   []byte // which record it is, as its key
+	field []byte // of a hash
 }
 
 // follow reads the keys to their ends, all that are left in one exchange at a time, and ends their readings. An error is
@@ -192,7 +194,7 @@ func (x *exchanges) page(q question) (more bool, err error) {
 		if int64(len(text)) > x.cfg.MaxString {
 			return false, &contentError{fmt.Sprintf("it is longer than %d bytes — fix: raise the limit, or let old memories retire", x.cfg.MaxString)}
 		}
-		x.look(c, "value", text)
+		x.look(c, []byte("value"), text)
 		return false, nil
 	case "stream":
 		return x.entries(c, q.n)
@@ -252,7 +254,7 @@ func (x *exchanges) elements(c *cursor, n int) (more bool, err error) {
 		if moved {
 			return
 		}
-		x.look(c, "", text)
+		x.look(c, nil, text)
 		if more = of == n; more && i == n-1 {
 			c.last = string(text)
 		}
@@ -274,17 +276,14 @@ func (x *exchanges) scanned(c *cursor) (more bool, err error) {
 		return false, within(err)
 	}
 	c.scan = string(next)
-	key := ""
 	err = x.texts(func(i, _ int, text []byte) {
 		switch {
-		case c.kind == "set":
-			x.look(c, string(text), text)
-		case i%2 == 0: // a hash's field, a sorted set's member
-			if key = string(text); c.kind == "zset" {
-				x.look(c, key, text)
-			}
+		case c.kind == "hash" && i%2 == 0:
+			x.field = append(x.field[:0], text...)
 		case c.kind == "hash":
-			x.look(c, key, text)
+			x.look(c, x.field, text)
+		case c.kind == "set" || i%2 == 0: // of a sorted set, each second one is a score
+			x.look(c, text, text)
 		}
 	})
 	if err != nil {
@@ -310,7 +309,7 @@ func (x *exchanges) entries(c *cursor, n int) (more bool, err error) {
 			return false, within(err)
 		}
 		c.note(x.doc.text)
-		x.give(c, c.last)
+		x.give(c, []byte(c.last))
 	}
 	return of == n, err
 }

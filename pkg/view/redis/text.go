@@ -9,23 +9,24 @@ import (
 // look takes one text that a key holds. What reads as a JSON object, list or string is looked through: all texts in it
 // are one record, but for those of the items of lists, which are one each. Texts with the same key are one record;
 // without one each text is a record.
-func (x *exchanges) look(c *cursor, key string, text []byte) {
+func (x *exchanges) look(c *cursor, key, text []byte) {
 	c.note(text)
 	if c.Reading == nil { // it is read over
 		return
 	}
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[' || text[0] == '"') && x.doc.parse(text) {
-		if key == "" {
-			key = strconv.Itoa(c.read)
+		if len(key) == 0 {
+			x.nth = strconv.AppendInt(x.nth[:0], int64(c.read), 10)
+			key = x.nth
 		}
 		x.give(c, key)
 		return
 	}
-	c.RecordBytes(view.Bytes{Key: []byte(key), Text: text, TTL: c.ttl})
+	c.RecordBytes(view.Bytes{Key: key, Text: text, TTL: c.ttl})
 }
 
 // give gives every text of the document. What an assistant says is an echo.
-func (x *exchanges) give(c *cursor, key string) {
+func (x *exchanges) give(c *cursor, key []byte) {
 	if c.Reading == nil {
 		return
 	}
