@@ -25,12 +25,17 @@ type Place struct {
 func (p Place) Named() bool { return strings.Contains(p.Key, userSign) }
 
 const (
-	mostKeys = 100_000 // that are gone through, of one database
-	mostRead = 5_000   // whose values are read although they do not name the user
+	mostKeys  = 100_000   // that are gone through, of one database
+	mostOther = 5_000     // whose values are read although they do not name the user
+	mostRead  = 256 << 20 // bytes of those values, beside the last one's
+	mostPages = 100       // of one key
+	mostOf    = 16 << 20  // bytes of one key, beside its last page
+	page      = 100       // records that are asked for at once
 )
 
 // Locate finds the keys whose values hold a mark, those that name the user first. It reads, as a view does, and no more
-// than a bounded part of what Redis holds. url is as in Config.
+// than a bounded part of what Redis holds: of a list or sorted set of many thousand records both ends, of a stream the
+// newest, of a hash or set some. url is as in Config.
 func Locate(ctx context.Context, url, user, mark string) (places []Place, err error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
@@ -93,7 +98,7 @@ func databases(ctx context.Context, opts *redis.Options) (dbs []int, err error) 
 func locate(ctx context.Context, opts *redis.Options, db int, user, mark string) (places []Place, err error) {
 	c := client(opts, db)
 	defer func() { err = errors.Join(err, c.Close()) }()
-	seen, read := map[string]bool{}, 0
+	seen, others, bytes := map[string]bool{}, 0, 0
 	for scan := c.Scan(ctx, 0, "*", 1000).Iterator(); ; {
 		if !scan.Next(ctx) {
 			if err := scan.Err(); err != nil {
@@ -103,18 +108,19 @@ func locate(ctx context.Context, opts *redis.Options, db int, user, mark string)
 		}
 		key := scan.Val()
 		named := strings.Contains(key, user)
-		if seen[key] || !named && read >= mostRead {
+		if seen[key] || !named && (others >= mostOther || bytes >= mostRead) {
 			continue
 		}
 		if len(seen) >= mostKeys {
 			return places, nil
 		}
-		if seen[key] = true; !named {
-			read++
-		}
-		kind, holds, err := holds(ctx, c, key, mark)
+		kind, holds, n, err := holds(ctx, c, key, mark)
 		if err != nil {
 			return places, fmt.Errorf("read a key of Redis at %s: %w", opts.Addr, err)
+		}
+		if seen[key] = true; !named {
+			others++
+			bytes += n
 		}
 		if !holds {
 			continue
@@ -127,35 +133,61 @@ func locate(ctx context.Context, opts *redis.Options, db int, user, mark string)
 	}
 }
 
-// holds reports whether a key's value holds the mark; the kind is a type that the view can read.
-func holds(ctx context.Context, c *redis.Client, key, mark string) (kind string, found bool, err error) {
+// holds reports whether what is read of a key's value holds the mark, and how many bytes that was; the kind is a type
+// that the view can read.
+func holds(ctx context.Context, c *redis.Client, key, mark string) (kind string, found bool, read int, err error) {
 	if kind, err = c.Type(ctx, key).Result(); err != nil {
-		return "", false, err
+		return "", false, 0, err
 	}
-	var texts []string
-	switch kind {
-	case "string":
-		var text string
-		text, err = c.GetRange(ctx, key, 0, 16<<20).Result()
-		texts = []string{text}
-	case "list":
-		texts, err = c.LRange(ctx, key, 0, -1).Result()
-	case "hash":
-		texts, err = c.HVals(ctx, key).Result()
-	case "set":
-		texts, err = c.SMembers(ctx, key).Result()
-	case "zset":
-		texts, err = c.ZRange(ctx, key, 0, -1).Result()
-	case "stream":
-		var entries []redis.XMessage
-		entries, err = c.XRange(ctx, key, "-", "+").Result()
-		for _, e := range entries {
-			for _, v := range e.Values {
-				texts = append(texts, fmt.Sprint(v))
+	cursor, newest := uint64(0), "+"
+	for i, more := 0, true; more && i < mostPages && read < mostOf; i++ {
+		// The first page, the last one, the second one, and so on: what was told just now is at one of the ends.
+		from := int64(i / 2 * page)
+		to := from + page - 1
+		if i%2 == 1 {
+			from, to = -1-to, -1-from
+		}
+		var texts []string
+		switch kind {
+		case "list":
+			texts, err = c.LRange(ctx, key, from, to).Result()
+			more = len(texts) == page
+		case "zset":
+			texts, err = c.ZRange(ctx, key, from, to).Result()
+			more = len(texts) == page
+		case "hash":
+			texts, cursor, err = c.HScan(ctx, key, cursor, "", page).Result()
+			more = cursor != 0
+		case "set":
+			texts, cursor, err = c.SScan(ctx, key, cursor, "", page).Result()
+			more = cursor != 0
+		case "stream":
+			var entries []redis.XMessage
+			entries, err = c.XRevRangeN(ctx, key, newest, "-", page).Result()
+			for _, e := range entries {
+				newest = e.ID // the last one of a page is the first of the next
+				for _, v := range e.Values {
+					texts = append(texts, fmt.Sprint(v))
+				}
+			}
+			more = len(entries) == page
+		case "string":
+			texts, more = []string{""}, false
+			texts[0], err = c.GetRange(ctx, key, 0, mostOf).Result()
+		default:
+			more = false
+		}
+		if err != nil {
+			return kind, false, read, err
+		}
+		for _, text := range texts {
+			read += len(text)
+			if strings.Contains(text, mark) {
+				return kind, true, read, nil
 			}
 		}
 	}
-	return kind, slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, mark) }), err
+	return kind, false, read, nil
 }
 
 // Left says how long a user's key still lives; 0: for ever, or it is not there.

@@ -1,6 +1,9 @@
 package redis_test
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,5 +56,65 @@ func TestLocate(t *testing.T) {
 	}
 	if left, err := v.Left(ctx, "amnesia-a-1"); err != nil || left != 0 {
 		t.Errorf("%s, %v", left, err)
+	}
+}
+
+// TestLocateInHugeKeys: of a key with very many records a bounded part is read, and what came last is in it.
+func TestLocateInHugeKeys(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	c := s.client(t, 0)
+	ctx := t.Context()
+	const user, mark, many = "amnesia-a-0", "amnkvdq", 30_000
+	record := strings.Repeat("x", 1000)
+	fill := func(key string, put func(pipe app.Pipeliner, key, text string, n int)) {
+		t.Helper()
+		pipe := c.Pipeline()
+		for n := range many {
+			text := fmt.Sprint(n, record)
+			switch n {
+			case 0:
+				text = "first " + mark + "1"
+			case many / 2:
+				text = "between " + mark + "2"
+			case many - 1:
+				text = "last " + mark + "3"
+			}
+			if put(pipe, key, text, n); pipe.Len() == 1000 || n == many-1 {
+				_, err := pipe.Exec(ctx)
+				check(t, err)
+			}
+		}
+	}
+	fill("list", func(p app.Pipeliner, key, text string, _ int) { p.RPush(ctx, key, text) })
+	fill("zset", func(p app.Pipeliner, key, text string, n int) {
+		p.ZAdd(ctx, key, app.Z{Score: float64(n), Member: text})
+	})
+	fill("stream", func(p app.Pipeliner, key, text string, _ int) {
+		p.XAdd(ctx, &app.XAddArgs{Stream: key, Values: []string{"text", text}})
+	})
+	fill("set", func(p app.Pipeliner, key, text string, _ int) { p.SAdd(ctx, key, text) })
+	fill("hash", func(p app.Pipeliner, key, text string, n int) { p.HSet(ctx, key, n, text) })
+	check(t, c.ConfigResetStat(ctx).Err())
+	for mark, want := range map[string]string{mark + "1": "list zset", mark + "2": "", mark + "3": "list stream zset"} {
+		places, err := redis.Locate(ctx, s.url(0), user, mark)
+		check(t, err)
+		var keys []string
+		for _, p := range places {
+			if p.Key != "set" && p.Key != "hash" { // which have no order
+				keys = append(keys, p.Key)
+			}
+		}
+		if got := strings.Join(keys, " "); got != want {
+			t.Errorf("%s is in %q, want %q", mark, got, want)
+		}
+	}
+	info, err := c.Info(ctx, "stats").Result()
+	check(t, err)
+	_, info, _ = strings.Cut(info, "total_net_output_bytes:")
+	said, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(info, "\n", 2)[0]))
+	check(t, err)
+	if most := 3 * 5 * 17 << 20; said > most { // three times five keys, 30 MB each
+		t.Errorf("Redis gave %d bytes, want at most %d", said, most)
 	}
 }
