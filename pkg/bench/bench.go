@@ -94,7 +94,7 @@ type Measurement struct {
 // Short is every change's: what takes minutes is smaller, as the names of its lines say, or left out.
 func Short() []Measurement {
 	return []Measurement{
-		{"verified", verifying}, {"cycle", cycling(2)}, {"idle", idling}, {"docker", inContainers(2)}, {"append", appending},
+		{"verified", verifying(3, 3, 6)}, {"cycle", cycling(2)}, {"idle", idling}, {"docker", inContainers(2)}, {"append", appending},
 		{"growth", growing(100, 10_000)}, {"judge", judging(100_000)}, {"crowd", crowded(200)},
 		{"redis", sweeping("Redis", servers.Redis, inRedis(), 400)},
 		{"postgres", sweeping("PostgreSQL", servers.Postgres, inPostgres(), 400)},
@@ -105,7 +105,7 @@ func Short() []Measurement {
 // Full is everything, at the sizes that the goals are about.
 func Full() []Measurement {
 	return []Measurement{
-		{"verified", verifying}, {"cycle", cycling(3)}, {"idle", idling}, {"docker", inContainers(4)}, {"append", appending},
+		{"verified", verifying(5, 4, 11)}, {"cycle", cycling(3)}, {"idle", idling}, {"docker", inContainers(4)}, {"append", appending},
 		{"growth", growing(1_000, 10_000)}, {"judge", judging(200_000)}, {"crowd", crowded(1_000)}, {"living", living(10_000, 1_000_000)},
 		{"redis", sweeping("Redis", servers.Redis, inRedis(), sweepUsers)},
 		{"postgres", sweeping("PostgreSQL", servers.Postgres, inPostgres(), sweepUsers)},

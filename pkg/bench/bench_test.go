@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -87,13 +86,12 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// built is the folder of what the tests build.
+var built string
+
 // program gives the daemon to measure.
 var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "amnesia-bench-test-")
-	if err != nil {
-		return "", err
-	}
-	program := filepath.Join(dir, "amnesia")
+	program := filepath.Join(built, "amnesia")
 	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "amnesia/cmd/amnesia").CombinedOutput()
 	if err != nil {
 		return "", errors.Join(err, errors.New(string(out)))

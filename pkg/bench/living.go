@@ -59,7 +59,7 @@ func sweepLiving(ctx context.Context, amnesia, dir string, n int) (peak int64, e
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // it is large
-	// The application makes its tables itself.
+	// The application makes its tables itself. What was told before is beside them: it would look at all of it when it starts.
 	if err := withSample(ctx, amnesia, dir, addr, func(*process.Engine, *chaos.Prober) error { return nil }); err != nil {
 		return 0, err
 	}
@@ -81,29 +81,35 @@ func sweepLiving(ctx context.Context, amnesia, dir string, n int) (peak int64, e
 	return peak, err
 }
 
-// keepInSample puts memories into the sample application's database.
+// keepInSample puts memories of before into the sample application's database, into a table of their own.
 func keepInSample(ctx context.Context, path string, ms []memory.Memory) (err error) {
 	db, err := sql.Open("sqlite", "file:"+path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, "CREATE TABLE earlier (user_id TEXT NOT NULL, content TEXT NOT NULL)"); err != nil {
+		return err
+	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // which does nothing after the commit
-	insert, err := tx.PrepareContext(ctx, "INSERT INTO chat_memory (id, user_id, content, summary, created_at) VALUES (?, ?, ?, ?, ?)")
+	insert, err := tx.PrepareContext(ctx, "INSERT INTO earlier (user_id, content) VALUES (?, ?)")
 	if err != nil {
 		return err
 	}
 	for _, m := range ms {
-		r := recordOf(m)
-		if _, err := insert.ExecContext(ctx, r.ID, r.User, r.Text, r.Summary, r.At.Format(time.RFC3339Nano)); err != nil {
+		if _, err := insert.ExecContext(ctx, m.User, m.Text); err != nil {
 			return err
 		}
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "CREATE INDEX earlier_user ON earlier (user_id)")
+	return err
 }
 
 // recordLiving makes a ledger in which an earlier run told memories in one cycle, saw all of them, and retired none.

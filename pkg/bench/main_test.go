@@ -2,7 +2,6 @@ package bench
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"amnesia/chaos/process"
@@ -11,9 +10,14 @@ import (
 func TestMain(m *testing.M) {
 	process.GuardianMain()
 	HelperMain()
-	code := m.Run()
-	if path, err := program(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	os.Exit(tests(m))
+}
+
+func tests(m *testing.M) int {
+	var err error
+	if built, err = os.MkdirTemp("", "amnesia-bench-test-"); err != nil {
+		panic(err)
 	}
-	os.Exit(code)
+	defer os.RemoveAll(built)
+	return m.Run()
 }

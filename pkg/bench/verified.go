@@ -22,12 +22,18 @@ import (
 const (
 	whatBrowserVerifies = "memories verified, browser driver"
 	whatHTTPVerifies    = "memories verified, http driver"
-	scriptCases         = 5 // after one that warms up
 )
 
 // verifying compares how many memories the daemon verifies in a minute, each told, acknowledged, struck by a fault and
-// looked for, with what one would write instead: a Playwright script that does it for one memory after the other.
-func verifying(ctx context.Context, amnesia, dir string) ([]Line, error) {
+// looked for, with what one would write instead: a Playwright script that does it for one memory after the other, so many
+// times. browserCycles and httpCycles are what the daemon runs.
+func verifying(times, browserCycles, httpCycles int) measure {
+	return func(ctx context.Context, amnesia, dir string) ([]Line, error) {
+		return verified(ctx, amnesia, dir, times, browserCycles, httpCycles)
+	}
+}
+
+func verified(ctx context.Context, amnesia, dir string, times, browserCycles, httpCycles int) ([]Line, error) {
 	at, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
 	if err != nil {
 		return []Line{unmeasured(whatBrowserVerifies, err), unmeasured(whatHTTPVerifies, err)}, nil
@@ -42,7 +48,7 @@ func verifying(ctx context.Context, amnesia, dir string) ([]Line, error) {
 	}
 	var perCase []time.Duration
 	err = withSample(ctx, amnesia, app, addr, func(e *process.Engine, p *chaos.Prober) error {
-		perCase, err = sequentialScript(ctx, at, "http://"+addr, func() error {
+		perCase, err = sequentialScript(ctx, at, "http://"+addr, times, func() error {
 			if err := errors.Join(e.Kill(ctx, "app"), e.Start(ctx, "app")); err != nil {
 				return err
 			}
@@ -61,8 +67,8 @@ func verifying(ctx context.Context, amnesia, dir string) ([]Line, error) {
 		users, memories, cycles int
 		goal                    float64
 	}{
-		{whatBrowserVerifies, "browser", 8, 20, 4, 15},
-		{whatHTTPVerifies, "http", 16, 60, 11, 300},
+		{whatBrowserVerifies, "browser", 8, 20, browserCycles, 15},
+		{whatHTTPVerifies, "http", 16, 60, httpCycles, 300},
 	} {
 		path := filepath.Join(dir, "verified-"+k.driver)
 		if _, _, err := soak(ctx, amnesia, path, processes, k.cycles, map[string]any{"Self": amnesia, "Dir": app, "Addr": addr,
@@ -78,9 +84,9 @@ func verifying(ctx context.Context, amnesia, dir string) ([]Line, error) {
 	return lines, nil
 }
 
-// sequentialScript is the script: a browser for the telling, a kill and a start, and another browser for the look. It gives how
-// long each memory took.
-func sequentialScript(ctx context.Context, at browser.Installation, url string, killAndStart func() error) (took []time.Duration, err error) {
+// sequentialScript is the script: a browser for the telling, a kill and a start, and another browser for the look; so many times
+// after one that warms up. It gives how long each memory took.
+func sequentialScript(ctx context.Context, at browser.Installation, url string, times int, killAndStart func() error) (took []time.Duration, err error) {
 	pw, err := playwright.Run(&playwright.RunOptions{DriverDirectory: at.DriverDir, SkipInstallBrowsers: true})
 	if err != nil {
 		return nil, fmt.Errorf("starting Playwright: %w", err)
@@ -106,7 +112,7 @@ func sequentialScript(ctx context.Context, at browser.Installation, url string, 
 		return on(page)
 	}
 	c := clock.System()
-	for i := range 1 + scriptCases {
+	for i := range 1 + times {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
