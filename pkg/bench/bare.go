@@ -46,6 +46,14 @@ func newBare(ctx context.Context, at browser.Installation, url string, users int
 	return s, nil
 }
 
+// installed finds the browser and its driver, or installs them where that can be done.
+func installed(ctx context.Context, amnesia string) (browser.Installation, error) {
+	if _, err := run(ctx, nil, amnesia, "browser", "install"); err != nil {
+		return browser.Installation{}, err
+	}
+	return browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
+}
+
 // launch starts a browser as a script does.
 func launch(pw *playwright.Playwright, at browser.Installation) (playwright.Browser, error) {
 	return pw.Chromium.Launch(playwright.BrowserTypeLaunchOptions{ExecutablePath: &at.ExecutablePath, Headless: playwright.Bool(true),

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"amnesia/pkg/clock"
-	"amnesia/pkg/session/browser"
 )
 
 //go:embed docker.yaml
@@ -65,7 +64,7 @@ func onStack(ctx context.Context, amnesia, dir string, rounds int) (lines []Line
 		_, down := run(ctx, env, filepath.Join(stack, "down"))
 		err = errors.Join(err, down)
 	}()
-	if _, err := run(ctx, env, filepath.Join(stack, "up")); err != nil {
+	if _, err := run(ctx, env, filepath.Join(stack, "up"), "app", "chroma", "redis", "postgres"); err != nil {
 		return nil, fmt.Errorf("bringing the stack up: %w", err)
 	}
 	env = append(env, "PG_DSN=postgres://chat:memory@127.0.0.1:"+ports["POSTGRES"]+"/chat")
@@ -80,10 +79,7 @@ func onStack(ctx context.Context, amnesia, dir string, rounds int) (lines []Line
 		return nil, err
 	}
 	lines = append(lines, line)
-	if _, err := run(ctx, nil, amnesia, "browser", "install"); err != nil {
-		return append(lines, unmeasured(whatWithBrowser, err)), nil
-	}
-	at, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
+	at, err := installed(ctx, amnesia)
 	if err != nil {
 		return append(lines, unmeasured(whatWithBrowser, err)), nil
 	}

@@ -34,7 +34,7 @@ func verifying(times, browserCycles, httpCycles int) measure {
 }
 
 func verified(ctx context.Context, amnesia, dir string, times, browserCycles, httpCycles int) ([]Line, error) {
-	at, err := browser.Find(browser.InstallOptions{Dir: os.Getenv("AMNESIA_BROWSER_DIR")})
+	at, err := installed(ctx, amnesia)
 	if err != nil {
 		return []Line{unmeasured(whatBrowserVerifies, err), unmeasured(whatHTTPVerifies, err)}, nil
 	}
