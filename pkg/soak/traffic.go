@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"amnesia/pkg/fact"
@@ -15,14 +16,19 @@ import (
 // reopen bounds how often one user starts over within a cycle after trouble.
 const reopen = 8
 
+// mostTraces bounds how many of the sessions that a cycle's fault struck leave their trace. To save one takes as long as
+// some loads of a page, while the first reads after the fault are waited for.
+const mostTraces = 3
+
 // traffic lets every user play the script once, all at the same time, and returns when the last is done.
 func (l *Loop) traffic(ctx context.Context, cycle int) error {
 	ctx, cancel := context.WithTimeout(ctx, l.TrafficWithin)
 	defer cancel()
 	var wg sync.WaitGroup
+	var traces atomic.Int32
 	errs := make([]error, l.Users)
 	for n := range l.Users {
-		wg.Go(func() { errs[n] = l.play(ctx, cycle, n) })
+		wg.Go(func() { errs[n] = l.play(ctx, cycle, n, &traces) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -35,10 +41,10 @@ func (l *Loop) traffic(ctx context.Context, cycle int) error {
 
 // play is one user's part of a cycle: log in, tell, sometimes forget, log out. A failure in between is the point of the
 // exercise: the user waits until the application answers again and goes on in a fresh session. The error is the
-// ledger's; what befell the user is in the facts.
-func (l *Loop) play(ctx context.Context, cycle, n int) error {
+// ledger's; what befell the user is in the facts. traces counts the traces that the cycle's sessions leave.
+func (l *Loop) play(ctx context.Context, cycle, n int, traces *atomic.Int32) error {
 	u := l.account(n)
-	p := &part{Loop: l, cycle: cycle, user: u, left: l.Memories, forgets: l.forgetful(cycle, n, u.Name), rand: l.random(cycle, l.Users+n)}
+	p := &part{Loop: l, cycle: cycle, user: u, left: l.Memories, forgets: l.forgetful(cycle, n, u.Name), rand: l.random(cycle, l.Users+n), traces: traces}
 	for try := 0; try < reopen && !p.done() && ctx.Err() == nil; try++ {
 		if try > 0 {
 			l.await(ctx, l.App)
@@ -60,6 +66,7 @@ type part struct {
 	rand    *rand.Rand      // of the pace
 	began   memory.Instant  // of the session
 	loaded  memory.Instant  // the document that was seen last
+	traces  *atomic.Int32   // saved in this cycle
 }
 
 func (p *part) done() bool { return p.left == 0 && len(p.forgets) == 0 }
@@ -82,7 +89,7 @@ func (p *part) session(ctx context.Context) error {
 				f.Files = s.Evidence(context.WithoutCancel(ctx), fmt.Sprintf("cycle%d-%s", p.cycle, p.user.Name))
 			}
 		}
-		if p.Freezer != nil && p.struck(p.began) {
+		if p.Freezer != nil && p.struck(p.began) && p.traces.Add(1) <= mostTraces {
 			if file := s.SaveTrace(context.WithoutCancel(ctx), fmt.Sprintf("cycle%d-%s-session", p.cycle, p.user.Name)); file != "" {
 				p.Freezer.Traced(p.user.Name, file)
 			}
