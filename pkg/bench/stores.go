@@ -50,7 +50,7 @@ func usersOf(ms []memory.Memory) []string {
 
 func inRedis() kept {
 	const key = "chat:memory:"
-	const exchange = 500 // users
+	const exchange = 25 // users: some hundred KB of answers; of much more, the server is busy with room for them
 	open := func(url string) (*goredis.Client, error) {
 		opts, err := goredis.ParseURL(url)
 		if err != nil {

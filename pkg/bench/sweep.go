@@ -34,7 +34,7 @@ type kept struct {
 // sweeping compares sweeps of a store's view with the plain client's bulk read of the same records, in turns.
 func sweeping(name string, start func() (*servers.Server, error), k kept, users int) func(context.Context, string, string) ([]Line, error) {
 	what := fmt.Sprintf("sweep of %d in %s", users*perUser, name)
-	const goal = 0.6
+	const goal = 0.8
 	return func(ctx context.Context, _, _ string) (lines []Line, err error) {
 		s, err := start()
 		if errors.Is(err, servers.ErrMissing) {

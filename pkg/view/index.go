@@ -17,7 +17,7 @@ import (
 // An index does not change once it is built, so any number of goroutines may use it.
 type index struct {
 	ms      []memory.Memory
-	slots   []slot // a hash table with open addressing, at most two thirds full
+	slots   []slot // a hash table with open addressing, at most half full
 	shift   int    // of a hash, to its place
 	more    map[int32]int32
 	lengths []int // of the tokens, ascending
@@ -32,7 +32,7 @@ type slot struct {
 }
 
 func newIndex(ms []memory.Memory) *index {
-	size := max(3, bits.Len(uint(len(ms)+len(ms)/2)))
+	size := max(3, bits.Len(uint(2*len(ms))))
 	x := &index{ms: ms, slots: make([]slot, 1<<size), shift: 32 - size, more: map[int32]int32{}}
 	none := true
 	for i := len(ms) - 1; i >= 0; i-- {
