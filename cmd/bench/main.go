@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"syscall"
 
 	"amnesia/chaos/process"
 	"amnesia/pkg/bench"
@@ -23,7 +24,7 @@ func main() {
 	full := flag.Bool("full", false, "everything, at the sizes of the goals; otherwise what is done in under five minutes")
 	only := flag.String("only", "", "a regular expression: measure only what has such a name (verified, cycle, idle, docker, …)")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // a stack is taken down
 	defer stop()
 	if err := run(ctx, *amnesia, *out, *only, *full); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
