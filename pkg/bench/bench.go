@@ -120,7 +120,7 @@ func Run(ctx context.Context, out io.Writer, all []Measurement, amnesia, dir str
 	for _, m := range all {
 		ls, err := m.measure(ctx, amnesia, dir)
 		if err != nil {
-			return lines, fmt.Errorf("%s: %w", m.Name, err)
+			return lines, errors.Join(table(out, lines), fmt.Errorf("%s: %w", m.Name, err)) // what was measured is told
 		}
 		for _, l := range ls {
 			fmt.Fprintf(out, "%4.0fs  %s\n", time.Since(began).Seconds(), l.Name)

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -142,6 +144,7 @@ func newProxy(ctx context.Context, at, addr string, around func(http.Handler) ht
 	const connections = 2048
 	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
 	to.Transport = &http.Transport{MaxIdleConns: connections, MaxIdleConnsPerHost: connections}
+	to.ErrorLog = log.New(io.Discard, "", 0) // whoever is not answered says so
 	const most = time.Minute
 	p := &proxy{url: "http://" + at, server: &http.Server{Handler: around(to), ReadHeaderTimeout: most}, served: make(chan error, 1)}
 	go func() { p.served <- p.server.Serve(ln) }()
