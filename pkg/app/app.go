@@ -264,7 +264,7 @@ func (a *App) newLoop(engine chaos.Engine, prober *chaos.Prober) *soak.Loop {
 	l := &soak.Loop{
 		Run: a.run, Seed: a.opts.Seed,
 		Users: cfg.Sessions.Users, Memories: cfg.Sessions.Memories,
-		PerAccount: cfg.Sessions.PerAccount, ForgetShare: cfg.Sessions.Forget, Retire: cfg.Sessions.Retire, Pace: [2]time.Duration{cfg.Sessions.Pace.Min, cfg.Sessions.Pace.Max},
+		PerAccount: cfg.Sessions.PerAccount, Rotation: rotation(cfg), ForgetShare: cfg.Sessions.Forget, Retire: cfg.Sessions.Retire, Pace: [2]time.Duration{cfg.Sessions.Pace.Min, cfg.Sessions.Pace.Max},
 		Plan:  a.plan(),
 		Every: cfg.Limits.Every, Cycles: a.opts.Cycles, For: a.opts.For, Finish: a.opts.Finish,
 		Services: services, App: appService(cfg),
@@ -385,4 +385,12 @@ func revision() string {
 		}
 	}
 	return "unknown"
+}
+
+// rotation is in how many cycles each account is read whole.
+func rotation(cfg *config.Config) int {
+	if cfg.Sweep == "full" {
+		return 1
+	}
+	return cfg.SweepEvery
 }

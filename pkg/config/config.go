@@ -34,12 +34,16 @@ type Config struct {
 	Target   Target   `yaml:"target"`
 	Sessions Sessions `yaml:"sessions"`
 	Views    []View   `yaml:"views"` // in file order
-	Faults   []Fault  `yaml:"faults,omitempty"`
-	Known    []Known  `yaml:"known,omitempty"`
-	Limits   Limits   `yaml:"limits,omitempty"`
-	Ledger   Ledger   `yaml:"ledger,omitempty"`
-	Evidence Evidence `yaml:"evidence,omitempty"`
-	Web      Web      `yaml:"web,omitempty"`
+	// Sweep says what a cycle reads: due, what something may have changed, or full, everything. SweepEvery is in how many
+	// cycles each account is read whole all the same.
+	Sweep      string   `yaml:"sweep,omitempty" default:"due" enum:"due,full"`
+	SweepEvery int      `yaml:"sweep_every,omitempty" default:"10" min:"1"`
+	Faults     []Fault  `yaml:"faults,omitempty"`
+	Known      []Known  `yaml:"known,omitempty"`
+	Limits     Limits   `yaml:"limits,omitempty"`
+	Ledger     Ledger   `yaml:"ledger,omitempty"`
+	Evidence   Evidence `yaml:"evidence,omitempty"`
+	Web        Web      `yaml:"web,omitempty"`
 
 	hidden *strings.Replacer // takes the secrets out of a text; nil: there are none
 }

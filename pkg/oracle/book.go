@@ -14,6 +14,7 @@ type Book struct {
 	ctx     Context
 	live    map[memory.ID]*History
 	ids     memory.Set // every memory ever begun
+	swept   memory.Set // those that are not retired
 	retired retired
 	cycles  map[int]*cycle
 	trouble []ViewTrouble
@@ -102,7 +103,7 @@ func (b *Book) begin(f fact.Begun) {
 	if b.ids.Has(id) {
 		return
 	}
-	b.ids = include(b.ids, id)
+	b.ids, b.swept = include(b.ids, id), include(b.swept, id)
 	t := b.ctx.current()
 	h := &History{Memory: f.Memory, Begun: f.At, terms: t, Views: make([]View, len(t.views))}
 	for i, k := range t.views {
@@ -195,7 +196,7 @@ func (b *Book) gate(f fact.Gate) {
 	for k := range f.Services {
 		b.ctx.reading(&f.Services[k], f.At)
 	}
-	b.at(f.Cycle).read(f)
+	b.at(f.Cycle).gate(f)
 }
 
 // Verdict gives the verdict of a memory at the instant now; ok is false for a memory that was never begun.
@@ -239,6 +240,35 @@ func (b *Book) History(id memory.ID) (h *History, ok bool) {
 	return h, ok
 }
 
+// Due gives, by view, the memories that a sweep must read so that every verdict stands on what is there now: those that the
+// view was never read for, whose reading something has touched since, could not be had or left something open, and, where
+// a contract lets memories expire or be trimmed, those that have not gone yet. The others' last reading still stands.
+func (b *Book) Due(now memory.Instant) map[string][]memory.ID {
+	var died memory.Instant // of what did not come of a fault of ours nobody knows what it touched
+	down := b.ctx.open > 0
+	for _, s := range b.ctx.services {
+		died, down = memory.Later(died, s.over), down || s.down > 0
+	}
+	due := map[string][]memory.ID{}
+	for id := range each(b.swept) {
+		h := b.live[id]
+		if h == nil {
+			continue
+		}
+		s := survey(h, &b.ctx, now)
+		for i := range s.n {
+			k, v := &h.terms.views[i], &h.Views[i]
+			switch since := memory.Later(k.touched, died); {
+			case !v.Due:
+			case down, v.Last.None(), !since.IsZero() && v.Last.Began.Before(since), v.State == memory.Unreadable, s.reads[i],
+				(k.TTL > 0 || k.KeepLast > 0) && !(s.views[i] == unowed && v.State == memory.Absent):
+				due[v.Name] = append(due[v.Name], id)
+			}
+		}
+	}
+	return due
+}
+
 // Open gives, by view, the memories whose verdict another reading of that view could still change; of the memories ids,
 // or of all when none are given. While the first control cycle runs, views that have shown nothing yet are open too as
 // long as they may. It ends a polling: nothing is open when the map is empty.
@@ -260,7 +290,7 @@ func (b *Book) Open(now memory.Instant, ids ...memory.ID) map[string][]memory.ID
 		}
 	}
 	if len(ids) == 0 {
-		for id := range each(b.ids) {
+		for id := range each(b.swept) {
 			look(id)
 		}
 	}

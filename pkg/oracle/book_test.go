@@ -487,6 +487,8 @@ func TestTotals(t *testing.T) {
 		want := Totals{
 			Outcome:  fact.CycleLosses,
 			Cycles:   map[CycleKey]int{{fact.CycleLosses, false}: 1},
+			Read:     3,
+			Unread:   2,
 			Writes:   map[memory.Outcome]int{memory.Acknowledged: 3, memory.Rejected: 1, memory.Unknown: 1},
 			Verdicts: verdicts, Defects: defects,
 			Losses: map[memory.Class]int{memory.Silent: 2}, Observed: map[memory.Class]int{},
@@ -790,5 +792,122 @@ func TestClosedCyclesStayAsTheyWere(t *testing.T) {
 	}
 	if len(reasons) != 4 {
 		t.Errorf("the reasons are not four: %v", reasons)
+	}
+}
+
+// TestDue: what a sweep must read, view by view.
+func TestDue(t *testing.T) {
+	t.Parallel()
+	expiring := cache("redis")
+	expiring.TTL, expiring.TTLFrom = 100*time.Second, memory.TTLFromWrite
+	last := store("vec")
+	last.KeepLast, last.KeepUnit = 1, "memory"
+	everywhere := []string{"db", "page", "redis", "vec"}
+	for _, c := range []struct {
+		name string
+		ks   []memory.Contract
+		tape func(*tape)
+		want []string // views in which m1 is due
+
+		unknown bool // nothing was confirmed: nothing can be open
+	}{
+		{"never read", nil, func(p *tape) {}, everywhere, false},
+		{"read, and nothing happened", nil, func(p *tape) { p.all(present, 3) }, nil, false},
+		{"known to be lost", nil, func(p *tape) { p.all(absent, 20, 40) }, nil, false},
+		{"a fault on one store", nil, func(p *tape) {
+			p.all(present, 3)
+			p.fault(1, "kill", "db", 5, 6)
+		}, []string{"db"}, false},
+		{"a fault on the application", nil, func(p *tape) {
+			p.all(present, 3)
+			p.fault(1, "kill", "app", 5, 6)
+		}, everywhere, false},
+		{"a fault that is not over", nil, func(p *tape) {
+			p.fault(1, "kill", "db", 2, 0)
+			p.all(present, 3)
+		}, everywhere, false},
+		{"a death that nobody planned", nil, func(p *tape) {
+			p.all(present, 3)
+			p.add(fact.Death{Service: "db", Cause: "oom", NotBefore: p.at(4), At: p.at(4), Healthy: p.at(5)})
+		}, everywhere, false},
+		{"a service that nobody brought back", nil, func(p *tape) {
+			p.add(fact.Death{Service: "db", Cause: "oom", NotBefore: p.at(2.5), At: p.at(2.5)})
+			p.all(present, 3)
+		}, everywhere, false},
+		{"a view that could not be read", nil, func(p *tape) {
+			p.all(present, 3)
+			p.read("vec", memory.Unreadable, 5)
+		}, []string{"vec"}, false},
+		{"an absence that is not confirmed", nil, func(p *tape) {
+			p.all(present, 3)
+			p.read("vec", absent, 20)
+		}, []string{"vec"}, false},
+		{"a loss that the other views have not confirmed", nil, func(p *tape) {
+			p.all(present, 3)
+			p.fault(1, "wipe", "db", 5, 6)
+			p.read("db", absent, 20, 40)
+		}, []string{"page", "redis", "vec"}, false},
+		{"a record that will expire", []memory.Contract{store("db"), expiring, look("page")}, func(p *tape) {
+			for _, view := range []string{"db", "redis", "page"} {
+				p.read(view, present, 3)
+			}
+		}, []string{"redis"}, false},
+		{"a record that has expired and gone", []memory.Contract{store("db"), expiring, look("page")}, func(p *tape) {
+			for _, view := range []string{"db", "redis", "page"} {
+				p.read(view, present, 3)
+			}
+			p.read("redis", absent, 200)
+		}, nil, false},
+		{"a record that will be trimmed", []memory.Contract{store("db"), last, look("page")}, func(p *tape) {
+			for _, view := range []string{"db", "vec", "page"} {
+				p.read(view, present, 3)
+			}
+		}, []string{"vec"}, false},
+		{"a deletion that has not been looked at", nil, func(p *tape) {
+			p.all(present, 3)
+			p.forget(1, 5, memory.Acknowledged)
+		}, everywhere, false},
+		{"never confirmed, and never read", nil, func(*tape) {}, everywhere, true},
+		{"never confirmed, and a fault on one store", nil, func(p *tape) {
+			p.all(absent, 3)
+			p.fault(1, "kill", "db", 5, 6)
+		}, []string{"db"}, true},
+		{"never confirmed, and a fault that is not over", nil, func(p *tape) {
+			p.fault(1, "kill", "db", 2, 0)
+			p.all(absent, 3)
+		}, everywhere, true},
+		{"never confirmed, and a service that nobody brought back", nil, func(p *tape) {
+			p.add(fact.Death{Service: "db", Cause: "oom", NotBefore: p.at(2.5), At: p.at(2.5)})
+			p.all(absent, 3)
+		}, everywhere, true},
+		{"never confirmed, and a view that could not be read", nil, func(p *tape) {
+			p.all(absent, 3)
+			p.read("vec", memory.Unreadable, 5)
+		}, []string{"vec"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ks := c.ks
+			if ks == nil {
+				ks = stack()
+			}
+			p := newTape(ks...)
+			if c.unknown {
+				p.begin(1, 1)
+				p.settle(1, memory.Unknown, 2)
+			} else {
+				p.tell(1, 1)
+			}
+			c.tape(p)
+			var got []string
+			for view, ids := range p.book.Due(p.at(p.end + 0.1)) {
+				if slices.Equal(ids, []memory.ID{1}) {
+					got = append(got, view)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("due in %q, want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -175,7 +175,7 @@ func (b *Book) unseen() map[string][]memory.ID {
 		return nil
 	}
 	seen, ids := map[string]bool{}, map[string][]memory.ID{}
-	for id := range each(b.ids) {
+	for id := range each(b.swept) {
 		h := b.live[id]
 		if h == nil || h.Memory.Cycle != b.ctx.learning || !h.acknowledged() || h.Forget != nil {
 			continue

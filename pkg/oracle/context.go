@@ -41,7 +41,23 @@ type terms struct {
 // contract is what one view promises, with what is known of the service behind it.
 type contract struct {
 	memory.Contract
-	by *service
+	by      *service
+	touched memory.Instant // the latest end of an injection that touched the view
+}
+
+// touches reports whether a fault on a service may change what the view of k holds or shows. One that only stores are behind
+// touches their views; of any other (the application, a worker) nobody knows where it writes, and where no user looks at
+// the target nobody knows which service that is: it touches every view.
+func (t *terms) touches(s *service, k *contract) bool {
+	behind, users := false, false
+	for i := range t.views {
+		o := &t.views[i]
+		if o.User && o.by == s {
+			return true
+		}
+		behind, users = behind || o.by == s, users || o.User
+	}
+	return k.by == s || !behind || !users
 }
 
 // injection is one fault of ours, as an interval from firing to healthy.
@@ -148,7 +164,7 @@ func (c *Context) contracts(f fact.Contracts) {
 		if k.Service == "" {
 			k.Service = k.View
 		}
-		t.views = append(t.views, contract{k, c.service(k.Service)})
+		t.views = append(t.views, contract{k, c.service(k.Service), c.over})
 	}
 	c.terms = append(c.terms, t)
 }
@@ -234,6 +250,14 @@ func (c *Context) finish(i *injection, at memory.Instant) {
 	}
 	i.over = memory.Later(i.over, at)
 	c.over = memory.Later(c.over, at)
+	for _, t := range c.terms {
+		for n := range t.views {
+			k := &t.views[n]
+			if len(i.services) == 0 || slices.ContainsFunc(i.services, func(name string) bool { return t.touches(c.service(name), k) }) {
+				k.touched = memory.Later(k.touched, at)
+			}
+		}
+	}
 }
 
 // giveUp ends the waiting for injections of cycles before n: nothing new is told while an earlier cycle is unjudged, so

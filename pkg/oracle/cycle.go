@@ -21,6 +21,7 @@ type CycleResult struct {
 	// cycle whose sweep first proved it.
 	Losses, Defects int
 	Unverified      int // memories without evidence at the end
+	Read, Unread    int // memories that its sweeps read in some view, and the others that are not retired
 }
 
 // cycle is what is kept of one cycle.
@@ -40,10 +41,11 @@ type cycle struct {
 	defects    int
 	firstLoss, firstDefect,
 	firstGap string // memory and reason, of the first
-	unverified int    // at the end
-	down       string // at the end: which service did not come back
-	wrapped    bool   // its gates are gone, and doubt holds what followed from them
-	doubt      string
+	unverified   int    // at the end
+	read, unread int    // memories at the end
+	down         string // at the end: which service did not come back
+	wrapped      bool   // its gates are gone, and doubt holds what followed from them
+	doubt        string
 }
 
 // at gives a cycle, new if need be.
@@ -71,7 +73,7 @@ func (cy *cycle) fired() bool {
 	return false
 }
 
-func (cy *cycle) read(f fact.Gate) {
+func (cy *cycle) gate(f fact.Gate) {
 	if cy.fired() {
 		cy.after = &f
 	} else {
@@ -98,6 +100,7 @@ func (b *Book) cycle(f fact.Cycle) {
 		}
 		cy.closed, cy.recorded, cy.why = true, f.Outcome, f.Reason
 		cy.unverified, cy.down = b.unverified(cy, f.At), b.unrecovered(cy)
+		cy.read, cy.unread = b.readings(cy)
 		if cy.control {
 			cy.stake = b.stake
 			if f.Run != cy.run { // it saw a fault after all: the death of its daemon
@@ -126,6 +129,16 @@ func (b *Book) wrapUp(n int) {
 	}
 }
 
+// readings counts the memories that are not retired by whether the cycle has read them.
+func (b *Book) readings(cy *cycle) (read, unread int) {
+	for _, h := range b.live {
+		if h.read == cy.n {
+			read++
+		}
+	}
+	return read, len(b.live) - read
+}
+
 // learn lets a control cycle teach how many copies a write makes, until one has.
 func (b *Book) learn(f fact.Cycle) {
 	if f.Control && !b.ctx.learned {
@@ -137,7 +150,7 @@ func (b *Book) learn(f fact.Cycle) {
 func (b *Book) unverified(cy *cycle, now memory.Instant) int {
 	n := 0
 	cy.firstGap = ""
-	for id := range each(b.ids) {
+	for id := range each(b.swept) {
 		if h := b.live[id]; h != nil && (h.Memory.Cycle == cy.n || h.read == cy.n) {
 			if v := Judge(h, &b.ctx, now); v.Kind == memory.Unverified {
 				n++
@@ -155,9 +168,11 @@ func (b *Book) Cycle(n int, now memory.Instant) CycleResult {
 	if cy == nil {
 		return CycleResult{N: n, Outcome: fact.CycleInconclusive, Reason: "There is no such cycle."}
 	}
-	r := CycleResult{N: n, Control: cy.control, Closed: cy.closed, Stake: cy.stake, Losses: cy.losses, Defects: cy.defects, Unverified: cy.unverified}
+	r := CycleResult{N: n, Control: cy.control, Closed: cy.closed, Stake: cy.stake, Losses: cy.losses, Defects: cy.defects, Unverified: cy.unverified,
+		Read: cy.read, Unread: cy.unread}
 	if !cy.closed {
 		r.Unverified = b.unverified(cy, now)
+		r.Read, r.Unread = b.readings(cy)
 		if cy.control {
 			r.Stake = b.stake
 		}

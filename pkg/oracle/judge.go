@@ -12,9 +12,9 @@ type standing uint8
 
 const (
 	unowed  standing = iota // nothing is wanted of it, or a cache that is excused
-	here                    // found, since the last fault
+	here                    // found, since the last fault that touched the view
 	missing                 // proven absent while it owed the memory
-	pending                 // no evidence yet: never read, not since the last fault, unreadable, or absent but not proven
+	pending                 // no evidence yet: never read, not since that fault, unreadable, or absent but not proven
 )
 
 // Judge gives the verdict of one memory at the instant now (oracle.md §4). It is pure: it changes neither argument. It
@@ -91,12 +91,13 @@ func survey(h *History, c *Context, now memory.Instant) surveyed {
 	s := surveyed{now: now, acked: h.acknowledged()}
 	ks := h.terms.views
 	s.n = min(len(ks), len(h.Views), maxViews)
+	doubt := h.missed(s.n)
 	for i := range s.n {
 		k, v := &ks[i], &h.Views[i]
 		if !v.Due {
 			continue
 		}
-		at := c.stand(h, k, v, now)
+		at := c.stand(h, k, v, now, doubt)
 		if at == missing && k.View != viewAnswer && h.cameSince(v) {
 			at = pending
 		}
@@ -165,8 +166,22 @@ func (s *surveyed) store(k *contract, v *View, at standing) {
 	}
 }
 
-// stand says how one view stands. A proof of absence outlasts whatever later ends the promise.
-func (c *Context) stand(h *History, k *contract, v *View, now memory.Instant) standing {
+// missed reports whether one of the first n views that are evidence is proven to miss the memory.
+func (h *History) missed(n int) bool {
+	for i := range n {
+		if v := &h.Views[i]; v.Due && v.Absence.Proven() && h.terms.views[i].evidence() {
+			return true
+		}
+	}
+	return false
+}
+
+// evidence reports whether the view is more than a note.
+func (k *contract) evidence() bool { return !k.User || k.View == viewPage || k.View == viewAnswer }
+
+// stand says how one view stands. A proof of absence outlasts whatever later ends the promise. With doubt, only what was read
+// since the last fault is taken for there.
+func (c *Context) stand(h *History, k *contract, v *View, now memory.Instant, doubt bool) standing {
 	if !h.acknowledged() {
 		return unowed
 	}
@@ -176,7 +191,7 @@ func (c *Context) stand(h *History, k *contract, v *View, now memory.Instant) st
 	switch d := c.demands(h, k, v, now); {
 	case d == may:
 		return unowed
-	case !c.fresh(k, v):
+	case !c.fresh(k, v) && (doubt || k.View == viewAnswer || !c.untouched(k, v)):
 		return pending
 	case v.State.Here():
 		return here
@@ -207,6 +222,15 @@ func (c *Context) fresh(k *contract, v *View) bool {
 	}
 	since, waiting := c.base(memory.Instant{}, k)
 	return !waiting && (since.IsZero() || !v.Last.Began.Before(since))
+}
+
+// untouched reports whether the last reading of a view still tells of the present because nothing touched the view since.
+func (c *Context) untouched(k *contract, v *View) bool {
+	if v.Last.None() || c.open > 0 || k.by.down > 0 {
+		return false
+	}
+	since := memory.Later(k.touched, k.by.over)
+	return since.IsZero() || !v.Last.Began.Before(since)
 }
 
 // opens reports whether another reading of a pending view could change the verdict: it has not been read since the last

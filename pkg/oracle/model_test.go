@@ -717,6 +717,39 @@ func (lossAt) last(all []lossAt, i int) *opinion {
 	return o
 }
 
+// missed reports whether a view that is evidence is proven to miss the memory.
+func (m *model) missed(i int, x *told) bool {
+	for _, k := range m.worlds[i].contracts.Contracts {
+		if len(x.m.Views) > 0 && !slices.Contains(x.m.Views, k.View) || k.User && k.View != "page" && k.View != "answer" {
+			continue
+		}
+		if m.see(i, x, k, m.losses[x.m.ID]).proof != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// touched is the end of the last fault of ours, or of the last death of its service, that may have changed the view.
+func (w *world) touched(k *memory.Contract) (since memory.Instant) {
+	looked, behind := false, map[string]bool{}
+	for _, o := range w.contracts.Contracts {
+		looked = looked || o.User
+		behind[o.Service] = true
+	}
+	for _, o := range w.contracts.Contracts {
+		if o.User {
+			behind[o.Service] = false
+		}
+	}
+	for _, s := range w.spans {
+		if s.service == k.Service || s.ours && (!looked || !behind[s.service]) {
+			since = memory.Later(since, s.quiet)
+		}
+	}
+	return since
+}
+
 // weigh gives where one memory stands by what is known at fact i.
 func (m *model) weigh(i int, id memory.ID, now memory.Instant) weighed {
 	w := &m.worlds[i]
@@ -742,8 +775,13 @@ func (m *model) weigh(i int, id memory.ID, now memory.Instant) weighed {
 		}
 		since, over := w.base(memory.Instant{}, k.Service)
 		fresh := s.last != nil && over && (since == (memory.Instant{}) || !s.last.began.Before(since))
+		strictly := fresh
+		if k.View != "answer" && !m.missed(i, x) {
+			since = w.touched(&k)
+			fresh = s.last != nil && over && (since == (memory.Instant{}) || !s.last.began.Before(since))
+		}
 		found := fresh && (s.last.state == memory.Present || s.last.state == memory.Altered)
-		shown = shown || k.View == "page" && (found || x.forgot != (memory.Instant{}) && s.proof == nil && s.last != nil &&
+		shown = shown || k.View == "page" && (found && (strictly || acked && w.owes(x, &k, now) != "no") || x.forgot != (memory.Instant{}) && s.proof == nil && s.last != nil &&
 			(s.last.state == memory.Present || s.last.state == memory.Altered))
 		// An absence that was read before the promise is no reading of it.
 		switch owes := w.owes(x, &k, now); {

@@ -409,6 +409,69 @@ func TestClauses(t *testing.T) {
 			p.settle(1, memory.Unknown, 2)
 			p.read("db", present, 20)
 		}, want{Kind: memory.Indeterminate}},
+		{"4.9 kept: a fault on one store touches no other, and not the page", nil, func(p *tape) {
+			p.tell(1, 1)
+			p.all(present, 3)
+			p.fault(1, "kill", "db", 5, 6)
+			p.read("db", present, 7)
+		}, want{Kind: memory.Kept}},
+		{"4.9 a store that was struck is to be read again", nil, func(p *tape) {
+			p.tell(1, 1)
+			p.all(present, 3)
+			p.fault(1, "kill", "db", 5, 6)
+			for _, view := range []string{"vec", "redis", "page"} {
+				p.read(view, present, 7)
+			}
+		}, want{Kind: memory.Unverified, Open: true}},
+		{"4.9 a fault on the service that users talk to touches every view", nil, func(p *tape) {
+			p.tell(1, 1)
+			p.all(present, 3)
+			p.fault(1, "kill", "app", 5, 6)
+			for _, view := range []string{"vec", "redis", "page"} {
+				p.read(view, present, 7)
+			}
+		}, want{Kind: memory.Unverified, Open: true}},
+		{"4.9 a fault on a service without a view touches every view", nil, func(p *tape) {
+			p.tell(1, 1)
+			p.all(present, 3)
+			p.fault(1, "kill", "worker", 5, 6)
+			for _, view := range []string{"vec", "redis", "page"} {
+				p.read(view, present, 7)
+			}
+		}, want{Kind: memory.Unverified, Open: true}},
+		{"4.9 where no user looks every fault touches every view", []memory.Contract{store("db"), store("vec")}, func(p *tape) {
+			p.tell(1, 1)
+			p.read("db", present, 3)
+			p.read("vec", present, 3)
+			p.fault(1, "kill", "db", 5, 6)
+			p.read("db", present, 7)
+		}, want{Kind: memory.Unverified, Open: true}},
+		{"4.9 a death of its own service makes a view unread, whoever was struck", nil, func(p *tape) {
+			p.tell(1, 1)
+			p.all(present, 3)
+			p.add(fact.Death{Service: "vec", Cause: "oom", NotBefore: p.at(4), At: p.at(4), Healthy: p.at(5)})
+		}, want{Kind: memory.Unverified, Open: true}},
+		{"4.9 what is missing in one view is not judged on an old reading of another", nil, func(p *tape) {
+			p.tell(1, 1)
+			p.all(present, 3)
+			p.fault(1, "wipe", "db", 5, 6)
+			p.read("db", absent, 20, 40)
+		}, want{Kind: memory.Unverified, Open: true}},
+		{"4.5 torn once the others were read after the fault", nil, func(p *tape) {
+			p.tell(1, 1)
+			p.all(present, 3)
+			p.fault(1, "kill", "db", 5, 6)
+			p.read("db", absent, 20, 40)
+			for _, view := range []string{"vec", "redis", "page"} {
+				p.read(view, present, 41)
+			}
+		}, want{Kind: memory.Torn, Class: memory.Silent, Fault: "kill", Service: "db", Level: "settled"}},
+		{"4.7 an answer is evidence until the next fault, whatever that strikes", []memory.Contract{store("db"), look("page"), look("answer")}, func(p *tape) {
+			p.add(fact.Begun{Memory: memory.Memory{ID: 1, User: "ann", Cycle: 1, Views: []string{"answer"}}, At: p.at(1)})
+			p.settle(1, memory.Acknowledged, 2, p.level("shown", 1.9), p.level("settled", 2))
+			p.read("answer", present, 3)
+			p.fault(1, "kill", "db", 5, 6)
+		}, want{Kind: memory.Released}},
 		{"4.3 volatile: only the page has it", nil, func(p *tape) {
 			p.tell(1, 1)
 			for _, view := range []string{"db", "vec", "redis"} {

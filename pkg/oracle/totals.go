@@ -16,6 +16,8 @@ import (
 type Totals struct {
 	Outcome  fact.CycleOutcome // the worst
 	Cycles   map[CycleKey]int  // closed ones
+	Read     int               // memories that were read, added up over those cycles
+	Unread   int               // and that were not, since nothing had touched them
 	Writes   map[memory.Outcome]int
 	Verdicts map[memory.Kind]int
 	Defects  map[memory.Defect]int
@@ -157,7 +159,7 @@ func (r *retired) verdict(id memory.ID) (memory.Verdict, bool) {
 
 // retire gives the memories their last verdict and lets go of their histories, and of what only they needed.
 func (b *Book) retire(f fact.Retired) {
-	for id := range b.live {
+	for id := range each(b.swept) { // in one order, so that equal facts make equal books
 		if !f.Memories.Has(id) {
 			continue
 		}
@@ -174,6 +176,7 @@ func (b *Book) retire(f fact.Retired) {
 		}
 		delete(b.live, id)
 	}
+	b.swept = memory.SetOf(slices.Collect(maps.Keys(b.live))...)
 	b.prune()
 }
 
@@ -228,6 +231,7 @@ func (b *Book) Totals(now memory.Instant) Totals {
 		if cy.closed {
 			r := b.Cycle(n, now)
 			out.Cycles[CycleKey{r.Outcome, r.Control}]++
+			out.Read, out.Unread = out.Read+r.Read, out.Unread+r.Unread
 		}
 	}
 	out.Outcome = out.worst()

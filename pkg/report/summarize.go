@@ -14,6 +14,7 @@ func Summarize(b *oracle.Book, now memory.Instant) Summary {
 	s := Summary{
 		Outcome:  t.Outcome,
 		Writes:   Writes{t.Writes[memory.Acknowledged], t.Writes[memory.Rejected], t.Writes[memory.Unknown]},
+		Sweeps:   Sweeps{t.Read, t.Unread},
 		Verdicts: map[memory.Kind]int{}, Defects: map[memory.Defect]int{}, Losses: map[memory.Class]int{},
 		Faults: []Fault{}, Windows: []Window{}, Known: []Known{}, Told: map[memory.ID]string{},
 	}

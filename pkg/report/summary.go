@@ -15,6 +15,7 @@ type Summary struct {
 	Outcome         fact.CycleOutcome     `json:"outcome"`
 	Cycles          Cycles                `json:"cycles"`
 	Writes          Writes                `json:"writes"`
+	Sweeps          Sweeps                `json:"sweeps"`
 	Verdicts        map[memory.Kind]int   `json:"verdicts"`
 	Defects         map[memory.Defect]int `json:"defects"`
 	Losses          map[memory.Class]int  `json:"losses"`
@@ -52,6 +53,13 @@ type Writes struct {
 	Acknowledged int `json:"acknowledged"`
 	Rejected     int `json:"rejected"`
 	Unknown      int `json:"unknown"`
+}
+
+// Sweeps counts the memories that the cycles read, and those whose last reading stood since nothing had touched them, added up
+// over the cycles.
+type Sweeps struct {
+	Read   int `json:"read"`
+	Unread int `json:"unread"`
 }
 
 // Fault counts the injections of one kind into one service, and the losses attributed to them.

@@ -34,6 +34,9 @@ func (s Summary) write(w io.Writer, most int) error {
 	}
 	rows(t, "injections", injections(s))
 	fmt.Fprintf(t, "  told\t%s\n", counts([]count{{s.Writes.Acknowledged, "acknowledged"}, {s.Writes.Rejected, "rejected"}, {s.Writes.Unknown, "unknown"}}))
+	if n := s.Sweeps.Read + s.Sweeps.Unread; n > 0 {
+		fmt.Fprintf(t, "  looked for\t%d of %d memories, over all cycles; nothing had touched the others\n", s.Sweeps.Read, n)
+	}
 	var verdicts []count
 	for i := range memory.Kinds {
 		k := memory.Kinds[len(memory.Kinds)-1-i]

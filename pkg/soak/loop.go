@@ -50,6 +50,7 @@ type Loop struct {
 	PerAccount  int     // most memories of an account, then a new one; 0: never
 	ForgetShare float64 // of the kept memories that their users delete again; needs the script's forget section
 	Retire      time.Duration
+	Rotation    int              // in so many cycles each account is read though nothing asks for it; 1 or less: all in each cycle
 	Pace        [2]time.Duration // drawn from this range, between two messages of a user
 
 	Plan     func(cycle int) (inj chaos.Injection, control bool)

@@ -88,9 +88,22 @@ type rig struct {
 
 type option func(*session.Script, *session.Options)
 
-// steps sets the time that a step has.
+// steps bounds the conditions of what the user does once logged in. Actions and the login have the time that a busy machine needs.
 func steps(d time.Duration) option {
-	return func(_ *session.Script, o *session.Options) { o.StepTimeout = d }
+	return func(script *session.Script, _ *session.Options) {
+		for _, section := range [][]session.Step{script.Tell, script.Recall, script.Ask, script.Forget, script.Logout} {
+			for _, st := range section {
+				if st.Acknowledged != nil {
+					st.Acknowledged.Timeout = d
+				}
+				for _, e := range []*session.Expect{st.Expect, st.Rejected} {
+					if e != nil {
+						e.Timeout = d
+					}
+				}
+			}
+		}
+	}
 }
 
 func (k *kit) rig(t *testing.T, script *session.Script, opts ...option) *rig {
