@@ -74,6 +74,7 @@ type App struct {
 	browser *browser.Driver
 	past    soak.Past        // what earlier daemons left in the ledger
 	limited chaos.GuardState // by them: the limits go on counting
+	kept    keptFold         // what the next one will find there; the ledger's tap alone goes on with it
 	done    []func() error   // clean-up, last first
 	serve   func(context.Context) error
 }
@@ -85,7 +86,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (_ *App, err error)
 		o.Clock = clock.System()
 	}
 	o.LookTimeout = cmp.Or(o.LookTimeout, 30*time.Second)
-	a := &App{cfg: cfg, opts: o, log: redactLog(o.Log, cfg.Redact), clock: o.Clock, run: newRun(), Docket: soak.NewDocket(), limited: chaos.GuardState{Fired: o.Fired}}
+	a := &App{cfg: cfg, opts: o, log: redactLog(o.Log, cfg.Redact), clock: o.Clock, run: newRun(), Docket: soak.NewDocket()}
 	defer func() {
 		if err != nil {
 			err = redactError(errors.Join(err, a.Close()), cfg.Redact)
@@ -195,43 +196,6 @@ func (a *App) Close() error {
 }
 
 func (a *App) onClose(fn func() error) { a.done = append(a.done, fn) }
-
-func (a *App) openLedger(ctx context.Context, m *metrics.Metrics) error {
-	l, err := ledger.Open(ctx, a.cfg.Ledger.Path, ledger.Options{
-		Clock: a.clock, Logger: a.log, ObserveAppend: m.LedgerAppend, Redact: a.cfg.Redact,
-		Tap: func(entries []fact.Entry) {
-			a.Docket.Tap(entries)
-			a.desk.tap(entries)
-			a.board.tap(entries)
-			a.keeper.Tap(entries)
-			a.freezer.Tap(entries)
-			m.Tap(entries)
-			if a.opts.Tap != nil {
-				a.opts.Tap(entries)
-			}
-		},
-	})
-	if err != nil {
-		return err
-	}
-	a.Ledger = l
-	a.books = newPatient(l, a.clock, a.log)
-	a.onClose(l.Close)
-	// What earlier runs left in this ledger is judged, and counted, together with what comes.
-	for e, err := range l.Facts(ctx, 0) {
-		if err != nil {
-			return err
-		}
-		a.Docket.Tap([]fact.Entry{e})
-		a.desk.tap([]fact.Entry{e})
-		a.board.tap([]fact.Entry{e})
-		a.keeper.Tap([]fact.Entry{e})
-		a.freezer.Tap([]fact.Entry{e})
-		a.past.Apply(e.Fact)
-		a.limited.Apply(e.Fact)
-	}
-	return m.Restore(l.Facts(ctx, 0))
-}
 
 // ready reports an error until the loop can run, and while it cannot record what it does.
 func (a *App) ready() error {

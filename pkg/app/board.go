@@ -29,7 +29,13 @@ const recent = 60
 type board struct {
 	a *App
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	boardFold
+	changing chan struct{} // closed when something has changed
+}
+
+// boardFold is what of it follows from facts.
+type boardFold struct {
 	log      *incident.Log
 	cycles   incident.Cycles
 	counts   web.Counts
@@ -37,7 +43,6 @@ type board struct {
 	verified map[memory.ID]bool // whether the last verdict says something
 	refused  map[refusal]*web.Refusals
 	planned  map[int64]fact.Injection // that are not closed
-	changing chan struct{}            // closed when something has changed
 }
 
 // foundIn is what a memory was counted as.
@@ -53,9 +58,16 @@ type refusal struct {
 }
 
 func newBoard(a *App) *board {
-	return &board{a: a, log: incident.NewLog(nil), cycles: incident.Cycles{Keep: recent}, once: map[foundIn]bool{}, verified: map[memory.ID]bool{}, refused: map[refusal]*web.Refusals{},
-		planned: map[int64]fact.Injection{}, changing: make(chan struct{}), counts: web.Counts{
-			Outcomes: map[fact.CycleOutcome]int{}, Losses: map[memory.Class]int{}, Defects: map[memory.Defect]int{}}}
+	return &board{a: a, changing: make(chan struct{}), boardFold: boardFold{log: incident.NewLog(nil), cycles: incident.Cycles{Keep: recent},
+		once: map[foundIn]bool{}, verified: map[memory.ID]bool{}, refused: map[refusal]*web.Refusals{}, planned: map[int64]fact.Injection{},
+		counts: web.Counts{Outcomes: map[fact.CycleOutcome]int{}, Losses: map[memory.Class]int{}, Defects: map[memory.Defect]int{}}}}
+}
+
+// lend lends what the facts have made: see ledger.Fold.
+func (b *board) lend(fn func(state any) error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return fn(&b.boardFold)
 }
 
 // tap follows the facts, those of earlier daemons first.

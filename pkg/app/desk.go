@@ -30,10 +30,22 @@ type desk struct {
 	a     *App
 	began memory.Instant
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	deskFold
+	asked *web.Ask
+}
+
+// deskFold is what of it follows from facts.
+type deskFold struct {
 	cycle fact.Cycle
 	pause fact.Pause
-	asked *web.Ask
+}
+
+// lend lends what the facts have made: see ledger.Fold.
+func (d *desk) lend(fn func(state any) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return fn(&d.deskFold)
 }
 
 // tap follows the facts, those of earlier daemons first.

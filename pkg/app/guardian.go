@@ -84,8 +84,7 @@ func (a *App) guardTarget(ctx context.Context) error {
 	a.guarded = g
 	a.onClose(g.guardian.Close)
 	// What an earlier daemon left open is this one's to undo, and its guardian's if it does not live to.
-	open, err := a.Ledger.OpenInjections(ctx)
-	for _, inj := range open {
+	for _, inj := range a.past.OpenInjections() {
 		err = errors.Join(err, g.tell(order{Fires: &inj}))
 	}
 	return err

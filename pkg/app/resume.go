@@ -17,10 +17,7 @@ import (
 // revertOpen undoes what an earlier daemon fired and did not live to undo. It comes before any wait for the target, which
 // may be down, paused or cut off by just that.
 func (a *App) revertOpen(ctx context.Context) error {
-	open, err := a.Ledger.OpenInjections(ctx)
-	if err != nil {
-		return err
-	}
+	open := a.past.OpenInjections()
 	if len(open) == 0 {
 		return nil
 	}
@@ -47,12 +44,8 @@ func (a *App) noteRestart(ctx context.Context, engine chaos.Engine, started memo
 // resume takes over what an earlier daemon left undone in the books: its unsettled writes are unknown, whatever became of
 // them, and its users can be played again, to look for what they told.
 func (a *App) resume(ctx context.Context, accounts *accounts) error {
-	unsettled, err := a.Ledger.Unsettled(ctx)
-	if err != nil {
-		return err
-	}
 	var facts []fact.Fact
-	for _, id := range unsettled {
+	for _, id := range a.past.Unsettled() {
 		facts = append(facts, fact.Settled{Memory: id, Outcome: memory.Unknown, Cause: "interrupted", Detail: "the daemon died", At: a.clock.Now()})
 	}
 	if len(facts) > 0 {

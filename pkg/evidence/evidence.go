@@ -38,14 +38,19 @@ type Keeper struct {
 	log    *zap.Logger
 	due    chan struct{} // holds one: a cycle was closed
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	fold
+}
+
+// fold is what the facts say of files.
+type fold struct {
 	open    []string        // files of the cycle that is not closed yet
 	finding map[string]bool // by file name: it belongs to one
 }
 
 // New gives the keeper of a folder, which need not exist.
 func New(dir string, limits Limits, clock memory.Clock, log *zap.Logger) *Keeper {
-	return &Keeper{dir: dir, limits: limits, clock: clock, log: log, due: make(chan struct{}, 1), finding: map[string]bool{}}
+	return &Keeper{dir: dir, limits: limits, clock: clock, log: log, due: make(chan struct{}, 1), fold: fold{finding: map[string]bool{}}}
 }
 
 // Tap follows the facts, those of earlier daemons first.
@@ -79,6 +84,13 @@ func (k *Keeper) Tap(entries []fact.Entry) {
 			}
 		}
 	}
+}
+
+// Lend lends what the facts have made: see ledger.Fold.
+func (k *Keeper) Lend(fn func(state any) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return fn(&k.fold)
 }
 
 // Run collects now and after every cycle, until ctx ends.

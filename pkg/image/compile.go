@@ -3,7 +3,6 @@ package image
 import (
 	"bytes"
 	"cmp"
-	"encoding"
 	"fmt"
 	"reflect"
 	"strings"
@@ -26,7 +25,7 @@ func (m *compiler) codec(t reflect.Type) (codec, error) {
 		return c, nil
 	}
 	if why := never(t); why != "" {
-		return nil, fmt.Errorf("%s %s, and so is in no image — fix: tag the field `image:\"-\"` if it need not be", t, why)
+		return nil, fmt.Errorf("%s %s, and so is in no image — fix: keep it apart from what has one", t, why)
 	}
 	if t == timeType {
 		c := &instant{}
@@ -47,10 +46,7 @@ func (m *compiler) codec(t reflect.Type) (codec, error) {
 		m.layout.WriteString("{")
 		for i := range t.NumField() {
 			f := t.Field(i)
-			fmt.Fprintf(&m.layout, "%s %d %q ", f.Name, f.Offset, f.Tag.Get("image"))
-			if f.Tag.Get("image") == "-" {
-				continue
-			}
+			fmt.Fprintf(&m.layout, "%s %d ", f.Name, f.Offset)
 			of, err := m.codec(f.Type)
 			if err != nil {
 				return nil, fmt.Errorf("%s.%s: %w", t, f.Name, err)
@@ -124,9 +120,6 @@ func order(t reflect.Type) (func(a, b reflect.Value) int, error) {
 			if err != nil {
 				return nil, err
 			}
-			if t.Field(i).Tag.Get("image") == "-" {
-				return nil, fmt.Errorf("%s is a map's key, and only part of it in an image", t)
-			}
 			fields = append(fields, func(a, b reflect.Value) int { return f(a.Field(i), b.Field(i)) })
 		}
 		return func(a, b reflect.Value) int {
@@ -143,8 +136,6 @@ func order(t reflect.Type) (func(a, b reflect.Value) int, error) {
 
 // instant is a time.Time, whose place points to what the program holds of it. It keeps what encoding/json would.
 type instant struct{}
-
-var _ encoding.BinaryMarshaler = time.Time{}
 
 func (*instant) encode(e *encoder, p unsafe.Pointer) {
 	b, err := (*time.Time)(p).MarshalBinary()

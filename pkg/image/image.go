@@ -1,11 +1,10 @@
 // Package image turns plain data, as a graph of Go values, into bytes and back, so that what took long to make need not
 // be made again.
 //
-// It goes by the types alone: every field is in an image, unexported ones too, and none can be forgotten. What cannot be
-// one (functions, channels, interfaces, locks) makes the whole type none, unless the field that holds it is tagged
-// `image:"-"`; such a field is left as it is. Pointers, maps and slices that were the same are the same again, and a
-// cycle of them is no trouble. Not kept are the capacity of a slice, and that one pointer or slice lies within what
-// another one holds.
+// It goes by the types alone: every field is in an image, unexported ones too, and none can be forgotten. A type with a
+// field that cannot be in one (functions, channels, interfaces, locks) has no images. Pointers, maps and slices that were
+// the same are the same again, and a circle of them is no trouble. Not kept are the capacity of a slice, and that one
+// pointer or slice lies within what another one holds.
 //
 // An image begins with a fingerprint of the complete layout of its types, and is read back into no others. Equal values
 // have equal images: the entries of a map are in the order of their keys.
@@ -48,7 +47,7 @@ func Encode(w io.Writer, pointer any, most int64) error {
 	return e.err
 }
 
-// Decode makes what a pointer points to what it was when the image was made. After an error it is anything.
+// Decode makes what a pointer points to what it was when the image was made. After an error it is as it was.
 func Decode(data []byte, pointer any) error {
 	v, c, err := of(pointer)
 	if err != nil {
@@ -58,20 +57,15 @@ func Decode(data []byte, pointer any) error {
 		return ErrLayout
 	}
 	d := &decoder{data: data[len(c.layout):], strings: []string{""}}
-	c.root.decode(d, v.UnsafePointer())
+	made := reflect.New(v.Type().Elem())
+	c.root.decode(d, made.UnsafePointer())
 	if d.err == nil && len(d.data) > 0 {
 		d.err = errBroken
 	}
-	return d.err
-}
-
-// Layout gives the fingerprint that images of what a pointer points to begin with. An error says why there can be none.
-func Layout(pointer any) ([sha256.Size]byte, error) {
-	_, c, err := of(pointer)
-	if err != nil {
-		return [sha256.Size]byte{}, err
+	if d.err == nil {
+		v.Elem().Set(made.Elem())
 	}
-	return c.layout, nil
+	return d.err
 }
 
 func of(pointer any) (v reflect.Value, c *compiled, err error) {

@@ -54,16 +54,22 @@ type Freezer struct {
 	// Owes reports whether the page has to show a memory to a user who asks for it at an instant.
 	Owes func(id memory.ID, at memory.Instant) bool
 
-	mu         sync.Mutex
-	shelves    map[string]*shelf // by service
-	events     []fact.ServiceEvent
-	album      album
+	mu      sync.Mutex
+	shelves map[string]*shelf // by service
+	events  []fact.ServiceEvent
+	album   album
+	folded
+}
+
+// folded is what of it follows from facts alone.
+type folded struct {
 	in         members
 	frozen     map[string]freezes // by fingerprint
 	injections map[int64]*injection
 	behind     map[string]string // the service of a view
 	cycle      fact.Cycle        // as it began
 	fault      memory.Instant    // the last
+	shown      shown             // of the cycle that is not closed
 }
 
 // freezes is how often an incident was frozen.
@@ -108,11 +114,15 @@ func (z *Freezer) Tap(entries []fact.Entry) {
 				z.cycle = f
 			case fact.PhaseClosed:
 				z.album.close(z.Dir, z.Log)
+				z.shown = shown{}
 			}
 		case fact.Step:
 			z.stepped(f)
 		case fact.Session:
-			z.album.session(f)
+			for _, p := range traces(f) {
+				z.album.trace(f.User, p)
+				z.shown.trace(f.User, p)
+			}
 		case fact.Judged:
 			if fps := z.in.gained(f.Verdict); len(fps) > 0 {
 				z.in[f.Verdict.Memory] = append(z.in[f.Verdict.Memory], fps...)
@@ -122,8 +132,21 @@ func (z *Freezer) Tap(entries []fact.Entry) {
 		case fact.Frozen:
 			z.frozen[f.Incident] = freezes{z.frozen[f.Incident].n + 1, f.At}
 			z.album.use(f.Pictures)
+			z.shown.use(f.Pictures)
 		}
 	}
+}
+
+// Lend lends what the facts have made: see ledger.Fold.
+func (z *Freezer) Lend(fn func(state any) error) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.open()
+	err := fn(&z.folded)
+	if z.album.traces == nil && z.album.used == nil {
+		z.album.shown = shown{maps.Clone(z.shown.traces), maps.Clone(z.shown.used)}
+	}
+	return err
 }
 
 func (z *Freezer) stepped(f fact.Step) {

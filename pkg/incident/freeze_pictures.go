@@ -33,10 +33,15 @@ type album struct {
 	glances map[string][]session.Glance // by user, oldest first
 	bytes   int
 	misses  []miss
-	traces  map[string]picture // by user
 	passed  []string           // traces of ours that a later one has taken the place of
 	seen    map[memory.ID]bool // missed, and pictured
-	used    map[string]bool    // files that belong to evidence
+	shown
+}
+
+// shown is what of an album facts may tell.
+type shown struct {
+	traces map[string]picture // by user
+	used   map[string]bool    // files that belong to evidence
 }
 
 // miss is a picture of a page that does not show memories that it owes.
@@ -54,32 +59,37 @@ type picture struct {
 }
 
 // use remembers that pictures belong to evidence.
-func (a *album) use(list []fact.Picture) {
+func (s *shown) use(list []fact.Picture) {
 	for _, p := range list {
-		if a.used == nil {
-			a.used = map[string]bool{}
+		if s.used == nil {
+			s.used = map[string]bool{}
 		}
-		a.used[p.File] = true
+		s.used[p.File] = true
 	}
 }
 
-// session notes the trace that a session left.
-func (a *album) session(f fact.Session) {
+// traces gives those that a session left.
+func traces(f fact.Session) (out []picture) {
 	for _, file := range f.Files {
 		if filepath.Ext(file) == ".zip" {
-			a.trace(f.User, picture{file: file, at: f.Ended})
+			out = append(out, picture{file: file, at: f.Ended})
 		}
 	}
+	return out
+}
+
+func (s *shown) trace(user string, p picture) {
+	if s.traces == nil {
+		s.traces = map[string]picture{}
+	}
+	s.traces[user] = p
 }
 
 func (a *album) trace(user string, p picture) {
-	if a.traces == nil {
-		a.traces = map[string]picture{}
-	}
 	if old, ok := a.traces[user]; ok && old.ours {
 		a.passed = append(a.passed, old.file)
 	}
-	a.traces[user] = p
+	a.shown.trace(user, p)
 }
 
 // close begins anew with the next cycle.

@@ -88,7 +88,15 @@ func (l *Ledger) commitLoop(ctx context.Context) {
 		if batch = l.queue.take(batch[:0], before); len(batch) == 0 {
 			return
 		}
-		l.commit(ctx, batch)
+		appends := slices.DeleteFunc(slices.Clone(batch), func(r *request) bool { return r.run != nil })
+		if len(appends) > 0 {
+			l.commit(ctx, appends)
+		}
+		for _, r := range batch {
+			if r.run != nil {
+				r.done <- r.run(ctx)
+			}
+		}
 	}
 }
 
@@ -106,6 +114,7 @@ func (l *Ledger) commit(ctx context.Context, batch []*request) {
 		err = l.wrap("appending to", err)
 	} else {
 		l.count(entries)
+		l.last.Store(l.writer.seq)
 		if l.opts.Tap != nil {
 			l.opts.Tap(entries)
 		}

@@ -77,3 +77,24 @@ func (l *Ledger) Plan(ctx context.Context, s Search) (plan []string, err error) 
 	})
 	return plan, err
 }
+
+// Forge changes the image of a name, and gives it the fingerprint that goes with it.
+func Forge(ctx context.Context, path, name, set string) error {
+	c, err := connect(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.exec(ctx, "UPDATE image SET "+set+" WHERE name = '"+name+"'"); err != nil {
+		return err
+	}
+	var i picture
+	err = c.each(ctx, "SELECT seq, last, program, boot, body FROM image WHERE name = '"+name+"'", func(r *rows) error {
+		i = picture{name: name, seq: r.int(0), last: r.blob(1), program: r.blob(2), boot: r.string(3), body: r.blob(4)}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.exec(ctx, fmt.Sprintf("UPDATE image SET sum = x'%x' WHERE name = '%s'", i.sum(), name))
+}

@@ -51,6 +51,11 @@ type Ledger struct {
 
 	memory, injection, sweep, cycle atomic.Int64 // the last number given or seen
 	appends, errors                 atomic.Int64
+
+	folds        []Fold
+	last, imaged atomic.Int64 // the last fact, and that of the last images
+	imageBytes   atomic.Int64 // of the last images, before they were compressed
+	sound        int64        // the last fact of an image that was made since the machine was started
 }
 
 // Stats are figures of a ledger since it was opened.
@@ -140,6 +145,7 @@ func (l *Ledger) load(ctx context.Context) (err error) {
 	if l.writer, err = newWriter(ctx, c); err != nil {
 		return err
 	}
+	l.last.Store(l.writer.seq)
 	return l.restore(ctx, c)
 }
 
@@ -158,11 +164,12 @@ func (l *Ledger) restore(ctx context.Context, c *conn) error {
 		counter.Store(n)
 	}
 	return l.reading(ctx, func(c *conn) error {
+		after := l.picture(ctx, c, looks(l.writer))
 		m, err := newMerge(ctx, c, lookSources())
 		if err != nil {
 			return err
 		}
-		return m.run(0, math.MaxInt64, func(e fact.Entry) bool {
+		return m.run(after, math.MaxInt64, func(e fact.Entry) bool {
 			switch f := e.Fact.(type) {
 			case fact.Sweep:
 				l.writer.cache.reduce(&f)

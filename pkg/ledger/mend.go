@@ -177,11 +177,12 @@ func remove(paths ...string) error {
 }
 
 // whole reports damage that SQLite does not see when it opens a file. After an end that was not orderly every fact is
-// read.
+// read, but those before an image of the time since the machine was started: the death of a process tears nothing that
+// it had written, and what it wrote after that is read.
 func (l *Ledger) whole(ctx context.Context, unclean bool) error {
 	if unclean {
 		err := l.reading(ctx, func(c *conn) error {
-			return stream(ctx, c, sources(), 0, func(fact.Entry) bool { return true })
+			return stream(ctx, c, sources(), l.sound, func(fact.Entry) bool { return true })
 		})
 		if err != nil {
 			return err

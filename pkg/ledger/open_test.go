@@ -49,7 +49,7 @@ func TestOpenRefuses(t *testing.T) {
 		{file("text", strings.Repeat("no database ", 100)), []string{"this file is none"}, []string{"this file is none"}},
 		{other, []string{"of something else"}, []string{"of something else"}},
 		{made("foreign.db", "application_id = 7"), []string{"of something else"}, []string{"of something else"}},
-		{made("newer.db", "user_version = 99"), []string{"newer Amnesia (format 99, this one knows 4)"}, []string{"newer Amnesia"}},
+		{made("newer.db", "user_version = 99"), []string{"newer Amnesia (format 99, this one knows 5)"}, []string{"newer Amnesia"}},
 		{dir, []string{"it is no regular file"}, []string{"it is no regular file"}},
 		{filepath.Join(dir, "none", "a.db"), []string{"give the path of a file in a folder that exists"}, []string{"no such file"}},
 		{filepath.Join(dir, "text", "a.db"), []string{"give the path of a file in a folder that exists"}, []string{"not a directory"}},

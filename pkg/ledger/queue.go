@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -15,10 +16,11 @@ const maxBatch = 4096
 // alone, and the others would wait through it.
 const patience = 200 * time.Microsecond
 
-// request is one Append on its way.
+// request is one Append on its way, or something that the committer is to do after the appends before it.
 type request struct {
 	facts []prepared
-	done  chan error // has room for the answer
+	run   func(context.Context) error // nil for an Append
+	done  chan error                  // has room for the answer
 }
 
 // queue holds the requests that no transaction has taken yet.

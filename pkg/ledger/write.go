@@ -76,7 +76,8 @@ type writer struct {
 	names names
 	cache *cache
 
-	begin, commit *stmt
+	begin, commit       *stmt
+	dropImage, addImage *stmt
 
 	memory, settled, level, sweep, observation, judged, generic *inserter
 }
@@ -85,6 +86,7 @@ func newWriter(ctx context.Context, c *conn) (*writer, error) {
 	w := &writer{conn: c, cache: newCache()}
 	for s, query := range map[**stmt]string{
 		&w.begin: "BEGIN IMMEDIATE", &w.commit: "COMMIT",
+		&w.dropImage: "DELETE FROM image WHERE name = ?", &w.addImage: "INSERT INTO image VALUES (?,?,?,?,?,?,?)",
 		&w.names.find: "SELECT id FROM name WHERE text = ?", &w.names.add: "INSERT INTO name VALUES (?,?)",
 	} {
 		var err error

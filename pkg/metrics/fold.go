@@ -2,12 +2,8 @@ package metrics
 
 import (
 	"cmp"
-	"fmt"
-	"iter"
 	"strconv"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"amnesia/chaos"
 	"amnesia/pkg/fact"
@@ -26,6 +22,7 @@ type fold struct {
 	deaths       map[string]fact.Instance
 	cycle        fact.Cycle
 	muted        []fact.Known
+	series       map[string]map[string]*series // of a vec, by its name and their labels
 }
 
 // sighting is a memory that was found in a view.
@@ -56,20 +53,8 @@ func newFold() fold {
 	return fold{
 		verdicts: map[memory.ID]memory.Kind{}, acknowledged: map[memory.ID]memory.Instant{}, seen: map[sighting]bool{},
 		counted: map[once]bool{}, injections: map[int64]*injection{}, deaths: map[string]fact.Instance{},
+		series: map[string]map[string]*series{},
 	}
-}
-
-// Restore folds the facts that earlier daemons left. It is called once, before the first Tap.
-func (m *Metrics) Restore(facts iter.Seq2[fact.Entry, error]) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for e, err := range facts {
-		if err != nil {
-			return fmt.Errorf("restoring the metrics from the ledger: %w", err)
-		}
-		m.take(e.Fact)
-	}
-	return nil
 }
 
 // Tap folds facts that have just become durable, in their order: see ledger.Options.Tap.
@@ -79,6 +64,13 @@ func (m *Metrics) Tap(facts []fact.Entry) {
 	for _, e := range facts {
 		m.take(e.Fact)
 	}
+}
+
+// Lend lends what the facts have made: see ledger.Fold.
+func (m *Metrics) Lend(fn func(state any) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fn(&m.fold)
 }
 
 func (m *Metrics) take(f fact.Fact) {
@@ -99,26 +91,18 @@ func (m *Metrics) take(f fact.Fact) {
 		// The same death is recorded again once the service is healthy.
 		if m.fold.deaths[f.Service] != f.Instance {
 			m.fold.deaths[f.Service] = f.Instance
-			m.foreignDeaths.WithLabelValues(f.Service, f.Cause).Inc()
+			m.foreignDeaths.with(f.Service, f.Cause).inc()
 		}
 	case fact.Session:
-		m.sessions.WithLabelValues(f.Driver, f.Outcome).Inc()
-		observe(m.sessionDuration.WithLabelValues(f.Driver), f.Began, f.Ended, nil)
+		m.sessions.with(f.Driver, f.Outcome).inc()
+		m.sessionDuration.observe(m.sessionDuration.with(f.Driver), f.Began, f.Ended, nil)
 	case fact.Sweep:
 		m.swept(f)
 	}
 }
 
-// observe notes the seconds from a to b, where one clock has seen both.
-func observe(o prometheus.Observer, a, b memory.Instant, exemplar prometheus.Labels) {
-	if a.IsZero() || b.IsZero() || !a.SameBoot(b) {
-		return
-	}
-	o.(prometheus.ExemplarObserver).ObserveWithExemplar(max(0, b.Sub(a).Seconds()), exemplar)
-}
-
 func (m *Metrics) settled(f fact.Settled) {
-	m.writes.WithLabelValues(string(f.Outcome)).Inc()
+	m.writes.with(string(f.Outcome)).inc()
 	if f.Outcome != memory.Acknowledged {
 		return
 	}
@@ -132,18 +116,18 @@ func (m *Metrics) settled(f fact.Settled) {
 func (m *Metrics) judged(f fact.Judged) {
 	v := f.Verdict
 	if old, ok := m.fold.verdicts[v.Memory]; ok {
-		m.memories.WithLabelValues(string(old)).Dec()
+		m.memories.with(string(old)).dec()
 	}
 	m.fold.verdicts[v.Memory] = v.Kind
-	m.memories.WithLabelValues(string(v.Kind)).Inc()
+	m.memories.with(string(v.Kind)).inc()
 
 	for _, d := range v.Defects {
-		m.found(f, string(d), m.defects.WithLabelValues(string(d)), string(d), "", "")
+		m.found(f, string(d), m.defects.with(string(d)), string(d), "", "")
 	}
 	if v.Recovered {
 		for _, view := range v.Found {
 			if m.first(v.Memory, "recovered "+view) {
-				m.recoveries.WithLabelValues(view).Inc()
+				m.recoveries.with(view).inc()
 			}
 		}
 	}
@@ -152,18 +136,17 @@ func (m *Metrics) judged(f fact.Judged) {
 		return
 	}
 	service := incident.ServiceLabel(v.Fault, v.Service)
-	counter := m.losses.WithLabelValues(string(v.Kind), string(v.Class), v.Level, v.Fault, service)
+	counter := m.losses.with(string(v.Kind), string(v.Class), v.Level, v.Fault, service)
 	if !m.found(f, string(v.Kind)+" "+string(v.Class), counter, string(v.Class), v.Fault, service) || v.Class == memory.Permitted {
 		return
 	}
 	exemplar := exemplarOf(f)
 	if v.Exposure != nil {
-		m.exposure.WithLabelValues(v.Fault, service).(prometheus.ExemplarObserver).
-			ObserveWithExemplar(max(0, v.Exposure.Seconds()), exemplar)
+		m.exposure.take(m.exposure.with(v.Fault, service), *v.Exposure, exemplar, f.At)
 	}
 	if len(v.Suspects) == 1 {
 		if inj := m.fold.injections[v.Suspects[0]]; inj != nil {
-			observe(m.detection, inj.fired, f.At, exemplar)
+			m.detection.observe(m.detection.with(), inj.fired, f.At, exemplar)
 		}
 	}
 }
@@ -180,7 +163,7 @@ func (m *Metrics) first(id memory.ID, what string) bool {
 
 // found counts a loss or a defect once, and says whether it did: with what is known where its incident was muted when it
 // was found, and else in its counter. Known once it stays known: that the date has passed makes it no news.
-func (m *Metrics) found(f fact.Judged, what string, counter prometheus.Counter, class, fault, service string) bool {
+func (m *Metrics) found(f fact.Judged, what string, counter *series, class, fault, service string) bool {
 	id := f.Verdict.Memory
 	if m.fold.counted[once{id, what}] {
 		return false
@@ -192,16 +175,16 @@ func (m *Metrics) found(f fact.Judged, what string, counter prometheus.Counter, 
 		case m.fold.counted[once{id, known}]:
 			return false
 		case incident.Muted(m.fold.muted, fingerprint, f.At) != nil:
-			what, counter = known, m.known.WithLabelValues(class, fault, service)
+			what, counter = known, m.known.with(class, fault, service)
 		}
 	}
 	m.fold.counted[once{id, what}] = true
-	counter.(prometheus.ExemplarAdder).AddWithExemplar(1, exemplarOf(f))
+	counter.example(exemplarOf(f), f.At)
 	return true
 }
 
-func exemplarOf(f fact.Judged) prometheus.Labels {
-	return prometheus.Labels{"memory": f.Verdict.Memory.String(), "cycle": strconv.Itoa(f.Cycle)}
+func exemplarOf(f fact.Judged) map[string]string {
+	return map[string]string{"memory": f.Verdict.Memory.String(), "cycle": strconv.Itoa(f.Cycle)}
 }
 
 func (m *Metrics) retired(f fact.Retired) {
@@ -226,10 +209,10 @@ func (m *Metrics) cycled(f fact.Cycle) {
 	before := m.fold.cycle
 	m.fold.cycle = f
 	if before.Run == f.Run && before.N == f.N && before.Phase != fact.PhaseClosed && before.Phase != "" {
-		observe(m.cycleDuration.WithLabelValues(string(before.Phase)), before.At, f.At, nil)
+		m.cycleDuration.observe(m.cycleDuration.with(string(before.Phase)), before.At, f.At, nil)
 	}
 	if f.Phase == fact.PhaseClosed {
-		m.cycles.WithLabelValues(string(f.Outcome), strconv.FormatBool(f.Control)).Inc()
+		m.cycles.with(string(f.Outcome), strconv.FormatBool(f.Control)).inc()
 	}
 }
 
@@ -253,22 +236,22 @@ func (m *Metrics) stepped(f fact.Step) {
 	if kind == chaos.CrashAll {
 		service = all
 	}
-	ended := func(o chaos.Outcome) { m.faults.WithLabelValues(kind, service, string(o)).Inc() }
+	ended := func(o chaos.Outcome) { m.faults.with(kind, service, string(o)).inc() }
 	switch f.Name {
 	case fact.StepFiring:
 		inj.fired, inj.active = f.At, true
-		m.faultsActive.WithLabelValues(kind, service).Inc()
+		m.faultsActive.with(kind, service).inc()
 	case fact.StepFailed:
 		inj.failed = true
 	case fact.StepRecovered:
 		inj.recovered = true
 		if !inj.failed && kind != chaos.DaemonRestart { // how long no daemon lived is not the target's
-			observe(m.faultRecovery.WithLabelValues(kind, service), inj.fired.Add(inj.plan.Hold), f.At, nil)
+			m.faultRecovery.observe(m.faultRecovery.with(kind, service), inj.fired.Add(inj.plan.Hold), f.At, nil)
 		}
 	case fact.StepRefused:
 		ended(chaos.Refused)
 		if r := chaos.ReasonOf(f.Detail); r != "" {
-			m.refusals.WithLabelValues(string(r)).Inc()
+			m.refusals.with(string(r)).inc()
 		}
 	case fact.StepClosed:
 		switch fired := !inj.fired.IsZero(); {
@@ -284,7 +267,7 @@ func (m *Metrics) stepped(f fact.Step) {
 		}
 		if inj.active {
 			inj.active = false
-			m.faultsActive.WithLabelValues(kind, service).Dec()
+			m.faultsActive.with(kind, service).dec()
 		}
 	}
 }
@@ -296,15 +279,15 @@ func (m *Metrics) swept(f fact.Sweep) {
 		result = unreadable
 	case f.Complete:
 		result = complete
-		m.lastSweep.WithLabelValues(f.View).Set(float64(f.Ended.Wall) / float64(time.Second))
+		m.lastSweep.with(f.View).set(float64(f.Ended.Wall) / float64(time.Second))
 	}
-	m.sweeps.WithLabelValues(f.View, result).Inc()
-	observe(m.sweepDuration.WithLabelValues(f.View), f.Began, f.Ended, nil)
+	m.sweeps.with(f.View, result).inc()
+	m.sweepDuration.observe(m.sweepDuration.with(f.View), f.Began, f.Ended, nil)
 	for _, o := range f.Observations {
 		key := sighting{o.Memory, f.View}
 		if at, ok := m.fold.acknowledged[o.Memory]; ok && o.State.Here() && !m.fold.seen[key] {
 			m.fold.seen[key] = true
-			observe(m.visible.WithLabelValues(f.View), at, o.Ended, nil)
+			m.visible.observe(m.visible.with(f.View), at, o.Ended, nil)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 // dashboards are written against them.
 //
 // Nearly all of them are a fold over the facts of the ledger, so that they continue across a restart by construction: a
-// new daemon folds the facts of the old one (Restore), then its own as they become durable (Tap). It decides nothing.
+// new daemon folds the facts of the old one, or has what that one made of them (Lend), then its own as they become durable (Tap). It decides nothing.
 //
 // No label ever holds the id of a memory, a user or a cycle: those go with a loss as an exemplar. Every series that an
 // alert reads is there, at 0, from the start, so that increase() sees the first loss too.
@@ -67,33 +67,33 @@ var (
 
 // Metrics are the collectors. The methods are safe for concurrent use.
 type Metrics struct {
-	writes     *prometheus.CounterVec
-	memories   *prometheus.GaugeVec
-	losses     *prometheus.CounterVec
-	defects    *prometheus.CounterVec
-	known      *prometheus.CounterVec
-	recoveries *prometheus.CounterVec
-	visible    *prometheus.HistogramVec
-	exposure   *prometheus.HistogramVec
-	detection  prometheus.Histogram
+	writes     *vec
+	memories   *vec
+	losses     *vec
+	defects    *vec
+	known      *vec
+	recoveries *vec
+	visible    *vec
+	exposure   *vec
+	detection  *vec
 
-	cycles        *prometheus.CounterVec
-	cycleDuration *prometheus.HistogramVec
+	cycles        *vec
+	cycleDuration *vec
 
-	faults        *prometheus.CounterVec
-	faultsActive  *prometheus.GaugeVec
-	refusals      *prometheus.CounterVec
-	faultRecovery *prometheus.HistogramVec
+	faults        *vec
+	faultsActive  *vec
+	refusals      *vec
+	faultRecovery *vec
 	nextFault     prometheus.Gauge
 	paused        *prometheus.GaugeVec
-	foreignDeaths *prometheus.CounterVec
+	foreignDeaths *vec
 
-	sessions        *prometheus.CounterVec
-	sessionDuration *prometheus.HistogramVec
+	sessions        *vec
+	sessionDuration *vec
 
-	sweeps        *prometheus.CounterVec
-	sweepDuration *prometheus.HistogramVec
-	lastSweep     *prometheus.GaugeVec
+	sweeps        *vec
+	sweepDuration *vec
+	lastSweep     *vec
 
 	engineRequest *prometheus.HistogramVec
 	engineErrors  *prometheus.CounterVec
@@ -133,47 +133,17 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 	m := &Metrics{
 		fold:     newFold(),
 		restarts: map[string]int{},
-		writes:   counter("memory_writes_total", "Memories told, by what their user saw.", "outcome"),
-		memories: gauge("memories", "Memories in the ledger that were judged, by their last verdict.", "verdict"),
-		losses:   counter("memory_losses_total", "Memories lost, each once.", "verdict", "class", "level", "fault", "service"),
-		defects:  counter("memory_defects_total", "Defects beside the verdict, each once for a memory.", "defect"),
-		known: counter("memory_known_total", "Losses and defects of incidents that were known when they were found, each once for a memory, and in no "+
-			"other counter. The class of a defect is the defect.", "class", "fault", "service"),
-		recoveries: counter("memory_recoveries_total", "Memories never acknowledged that a view has all the same.", "view"),
-		visible:    histogram("memory_visible_seconds", "From acknowledgement to first seen in a view.", fineBuckets, "view"),
-		exposure:   histogram("loss_exposure_seconds", "From acknowledgement to the fault that lost it.", fineBuckets, "fault", "service"),
-		detection: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "amnesia", Name: "loss_detection_seconds",
-			Help: "From the fault to the confirmed loss.", Buckets: coarseBuckets}),
-
-		cycles:        counter("cycles_total", "Cycles that ended.", "outcome", "control"),
-		cycleDuration: histogram("cycle_duration_seconds", "Time that a phase of a cycle took.", coarseBuckets, "phase"),
-
-		faults:        counter("faults_total", "Injections that ended.", "kind", "service", "outcome"),
-		faultsActive:  gauge("faults_active", "Injections that are not yet reverted.", "kind", "service"),
-		refusals:      counter("fault_refusals_total", "Faults that the guard refused.", "reason"),
-		faultRecovery: histogram("fault_recovery_seconds", "From the fault until the service was healthy.", coarseBuckets, "kind", "service"),
 		nextFault: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "amnesia", Name: "next_fault_timestamp_seconds",
 			Help: "Earliest time of the next fault; 0 when none is planned."}),
 		paused:        gauge("paused", "Whether faults are held back.", "reason"),
-		foreignDeaths: counter("foreign_deaths_total", "Deaths of the target's instances that no fault of ours explains.", "service", "cause"),
-
-		sessions:        counter("sessions_total", "Scripted sessions that ended.", "driver", "outcome"),
-		sessionDuration: histogram("session_duration_seconds", "Time that a session took.", coarseBuckets, "driver"),
-
-		sweeps:        counter("sweeps_total", "Readings of a view.", "view", "result"),
-		sweepDuration: histogram("sweep_duration_seconds", "Time that reading a view took.", coarseBuckets, "view"),
-		lastSweep:     gauge("last_sweep_timestamp_seconds", "Time of the last complete reading of a view; 0 before the first.", "view"),
-
 		engineRequest: histogram("engine_request_seconds", "Time that an operation on the target's engine took.", fineBuckets, "operation"),
 		engineErrors:  counter("engine_errors_total", "Operations on the target's engine that failed.", "operation"),
-
 		ledgerAppend: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "amnesia", Name: "ledger_append_seconds",
 			Help: "Time until appended facts were durable.", Buckets: appendBuckets}),
 		ledgerSize: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "amnesia", Name: "ledger_size_bytes",
 			Help: "Size of the ledger's files."}),
 		ledgerErrors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "amnesia", Name: "ledger_errors_total",
 			Help: "Appends that failed."}),
-
 		selfTestFailures: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "amnesia", Name: "oracle_selftest_failures_total",
 			Help: "Self-tests in which the daemon did not find a memory lost that was never told, or found one lost that is kept."}),
 		selfTest: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "amnesia", Name: "oracle_selftest_timestamp_seconds",
@@ -182,6 +152,37 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 		browserMemory: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "amnesia", Name: "browser_resident_memory_bytes",
 			Help: "Memory that the browser and its driver have resident, as measured last; 0 where there is none or it is not known."}),
 	}
+	counted := func(name, help string, labels ...string) *vec {
+		return newVec(m, name, help, prometheus.CounterValue, nil, labels)
+	}
+	levelled := func(name, help string, labels ...string) *vec {
+		return newVec(m, name, help, prometheus.GaugeValue, nil, labels)
+	}
+	timed := func(name, help string, buckets []float64, labels ...string) *vec {
+		return newVec(m, name, help, 0, buckets, labels)
+	}
+	m.writes = counted("memory_writes_total", "Memories told, by what their user saw.", "outcome")
+	m.memories = levelled("memories", "Memories in the ledger that were judged, by their last verdict.", "verdict")
+	m.losses = counted("memory_losses_total", "Memories lost, each once.", "verdict", "class", "level", "fault", "service")
+	m.defects = counted("memory_defects_total", "Defects beside the verdict, each once for a memory.", "defect")
+	m.known = counted("memory_known_total", "Losses and defects of incidents that were known when they were found, each once for a memory, and in no "+
+		"other counter. The class of a defect is the defect.", "class", "fault", "service")
+	m.recoveries = counted("memory_recoveries_total", "Memories never acknowledged that a view has all the same.", "view")
+	m.visible = timed("memory_visible_seconds", "From acknowledgement to first seen in a view.", fineBuckets, "view")
+	m.exposure = timed("loss_exposure_seconds", "From acknowledgement to the fault that lost it.", fineBuckets, "fault", "service")
+	m.detection = timed("loss_detection_seconds", "From the fault to the confirmed loss.", coarseBuckets)
+	m.cycles = counted("cycles_total", "Cycles that ended.", "outcome", "control")
+	m.cycleDuration = timed("cycle_duration_seconds", "Time that a phase of a cycle took.", coarseBuckets, "phase")
+	m.faults = counted("faults_total", "Injections that ended.", "kind", "service", "outcome")
+	m.faultsActive = levelled("faults_active", "Injections that are not yet reverted.", "kind", "service")
+	m.refusals = counted("fault_refusals_total", "Faults that the guard refused.", "reason")
+	m.faultRecovery = timed("fault_recovery_seconds", "From the fault until the service was healthy.", coarseBuckets, "kind", "service")
+	m.foreignDeaths = counted("foreign_deaths_total", "Deaths of the target's instances that no fault of ours explains.", "service", "cause")
+	m.sessions = counted("sessions_total", "Scripted sessions that ended.", "driver", "outcome")
+	m.sessionDuration = timed("session_duration_seconds", "Time that a session took.", coarseBuckets, "driver")
+	m.sweeps = counted("sweeps_total", "Readings of a view.", "view", "result")
+	m.sweepDuration = timed("sweep_duration_seconds", "Time that reading a view took.", coarseBuckets, "view")
+	m.lastSweep = levelled("last_sweep_timestamp_seconds", "Time of the last complete reading of a view; 0 before the first.", "view")
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "amnesia", Name: "build_info",
 		Help: "Always 1; the labels say which build this is."}, []string{"version", "revision", "goversion"})
 	info.WithLabelValues(setup.Build.Version, setup.Build.Revision, runtime.Version()).Set(1)
@@ -202,74 +203,75 @@ func New(reg prometheus.Registerer, setup Setup) (*Metrics, error) {
 
 // zero makes the series of the setup exist.
 func (m *Metrics) zero(s Setup) {
+	m.detection.exists()
 	for _, o := range outcomes {
-		m.writes.WithLabelValues(string(o))
+		m.writes.exists(string(o))
 	}
 	for _, k := range memory.Kinds {
-		m.memories.WithLabelValues(string(k))
+		m.memories.exists(string(k))
 	}
 	for _, f := range suspects(s) {
 		for _, class := range []memory.Class{memory.Silent, memory.Reported, memory.Unsure} {
-			m.known.WithLabelValues(string(class), f.Kind, f.Service)
+			m.known.exists(string(class), f.Kind, f.Service)
 		}
 		for _, level := range append(slices.Clone(s.Levels), memory.LevelObserved) {
 			for _, v := range []memory.Kind{memory.Lost, memory.Torn} {
 				for _, class := range []memory.Class{memory.Silent, memory.Reported, memory.Permitted} {
-					m.losses.WithLabelValues(string(v), string(class), level, f.Kind, f.Service)
+					m.losses.exists(string(v), string(class), level, f.Kind, f.Service)
 				}
 			}
 			for _, class := range []memory.Class{memory.Silent, memory.Reported, memory.Unsure} {
-				m.losses.WithLabelValues(string(memory.Hidden), string(class), level, f.Kind, f.Service)
+				m.losses.exists(string(memory.Hidden), string(class), level, f.Kind, f.Service)
 			}
 		}
 	}
 	for _, d := range memory.Defects {
-		m.defects.WithLabelValues(string(d))
-		m.known.WithLabelValues(string(d), "", "")
+		m.defects.exists(string(d))
+		m.known.exists(string(d), "", "")
 	}
 	for _, o := range cycleOutcomes {
 		for _, control := range []bool{true, false} {
-			m.cycles.WithLabelValues(string(o), strconv.FormatBool(control))
+			m.cycles.exists(string(o), strconv.FormatBool(control))
 		}
 	}
 	for _, p := range phases {
-		m.cycleDuration.WithLabelValues(string(p))
+		m.cycleDuration.exists(string(p))
 	}
 	for _, f := range s.Faults {
 		service := cmp.Or(f.Service, all)
 		for _, o := range chaos.Outcomes() {
-			m.faults.WithLabelValues(f.Kind, service, string(o))
+			m.faults.exists(f.Kind, service, string(o))
 		}
-		m.faultsActive.WithLabelValues(f.Kind, service)
-		m.faultRecovery.WithLabelValues(f.Kind, service)
-		m.exposure.WithLabelValues(f.Kind, service)
+		m.faultsActive.exists(f.Kind, service)
+		m.faultRecovery.exists(f.Kind, service)
+		m.exposure.exists(f.Kind, service)
 	}
 	for _, service := range s.Services {
 		for _, cause := range deathCauses {
-			m.foreignDeaths.WithLabelValues(service, cause)
+			m.foreignDeaths.exists(service, cause)
 		}
 	}
 	for _, r := range chaos.Reasons() {
-		m.refusals.WithLabelValues(string(r))
+		m.refusals.exists(string(r))
 	}
 	for _, r := range pauses {
 		m.paused.WithLabelValues(string(r))
 	}
 	for _, o := range sessionOutcomes {
-		m.sessions.WithLabelValues(s.Driver, o)
+		m.sessions.exists(s.Driver, o)
 	}
-	m.sessionDuration.WithLabelValues(s.Driver)
+	m.sessionDuration.exists(s.Driver)
 	for _, r := range s.BrowserRestarts {
 		m.browserRestarts.WithLabelValues(r)
 	}
 	for _, v := range s.Views {
-		m.recoveries.WithLabelValues(v)
-		m.visible.WithLabelValues(v)
+		m.recoveries.exists(v)
+		m.visible.exists(v)
 		for _, r := range sweepResults {
-			m.sweeps.WithLabelValues(v, r)
+			m.sweeps.exists(v, r)
 		}
-		m.sweepDuration.WithLabelValues(v)
-		m.lastSweep.WithLabelValues(v)
+		m.sweepDuration.exists(v)
+		m.lastSweep.exists(v)
 	}
 }
 

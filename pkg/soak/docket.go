@@ -25,6 +25,13 @@ func (d *Docket) Tap(entries []fact.Entry) {
 	}
 }
 
+// Lend lends the book: see ledger.Fold.
+func (d *Docket) Lend(fn func(state any) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return fn(d.book)
+}
+
 // Read runs fn with the book to itself. fn must not keep it.
 func (d *Docket) Read(fn func(*oracle.Book)) {
 	d.mu.Lock()

@@ -18,9 +18,12 @@ type Past struct {
 	Runs map[string]fact.Run // by id
 	End  memory.Instant      // of the last fact
 
-	memories map[memory.ID]*left
-	told     map[string]int
-	open     map[int]fact.Cycle
+	memories  map[memory.ID]left
+	told      map[string]int
+	open      map[int]fact.Cycle
+	unsettled map[memory.ID]bool
+	planned   map[int64]fact.Injection // that are not closed, as they were planned last
+	fired     []int64                  // those that fired and were not undone, in order
 }
 
 // left is a memory that is not retired.
@@ -33,27 +36,71 @@ type left struct {
 // Apply takes the next fact of the ledger in.
 func (p *Past) Apply(f fact.Fact) {
 	if p.Runs == nil {
-		p.Runs, p.memories, p.told, p.open = map[string]fact.Run{}, map[memory.ID]*left{}, map[string]int{}, map[int]fact.Cycle{}
+		p.Runs, p.memories, p.told, p.open = map[string]fact.Run{}, map[memory.ID]left{}, map[string]int{}, map[int]fact.Cycle{}
+		p.unsettled, p.planned = map[memory.ID]bool{}, map[int64]fact.Injection{}
 	}
 	p.End = memory.Later(p.End, fact.At(f))
 	switch f := f.(type) {
 	case fact.Run:
 		p.Runs[f.ID] = f
 	case fact.Begun:
-		p.memories[f.Memory.ID] = &left{memory: f.Memory, begun: f.At}
+		p.memories[f.Memory.ID] = left{memory: f.Memory, begun: f.At}
 		p.told[f.Memory.User]++
+		p.unsettled[f.Memory.ID] = true
+	case fact.Settled:
+		delete(p.unsettled, f.Memory)
 	case fact.Judged:
-		if m := p.memories[f.Verdict.Memory]; m != nil {
+		if m, ok := p.memories[f.Verdict.Memory]; ok {
 			m.last = f.Verdict
+			p.memories[f.Verdict.Memory] = m
 		}
+	case fact.Step:
+		p.step(f)
 	case fact.Retired:
-		maps.DeleteFunc(p.memories, func(id memory.ID, _ *left) bool { return f.Memories.Has(id) })
+		maps.DeleteFunc(p.memories, func(id memory.ID, _ left) bool { return f.Memories.Has(id) })
 	case fact.Cycle:
 		p.open[f.N] = f
 		if f.Phase == fact.PhaseClosed {
 			delete(p.open, f.N)
 		}
 	}
+}
+
+func (p *Past) step(f fact.Step) {
+	if f.Plan != nil {
+		p.planned[f.Injection] = *f.Plan
+	}
+	undone := func(id int64) bool { return id == f.Injection }
+	switch f.Name {
+	case fact.StepFiring:
+		p.fired = append(slices.DeleteFunc(p.fired, undone), f.Injection)
+	case fact.StepReverted:
+		p.fired = slices.DeleteFunc(p.fired, undone)
+	case fact.StepRefused, fact.StepClosed:
+		p.fired = slices.DeleteFunc(p.fired, undone)
+		delete(p.planned, f.Injection)
+	}
+}
+
+// Clone gives a copy that stays as it is when the next fact is applied.
+func (p *Past) Clone() Past {
+	c := *p
+	c.Runs, c.memories, c.told, c.open = maps.Clone(p.Runs), maps.Clone(p.memories), maps.Clone(p.told), maps.Clone(p.open)
+	c.unsettled, c.planned, c.fired = maps.Clone(p.unsettled), maps.Clone(p.planned), slices.Clone(p.fired)
+	return c
+}
+
+// Unsettled gives the memories that were begun and never settled, by id: writes that the death of a daemon cut off.
+func (p *Past) Unsettled() []memory.ID { return slices.Sorted(maps.Keys(p.unsettled)) }
+
+// OpenInjections gives the injections that have fired and were neither reverted nor closed, in the order in which they
+// fired: what a daemon that starts must undo first.
+func (p *Past) OpenInjections() []fact.Injection {
+	var open []fact.Injection
+	for _, id := range p.fired {
+		open = append(open, p.planned[id])
+	}
+	return open
 }
 
 // Memories gives those that are not retired, by id.

@@ -162,6 +162,65 @@ func Fill(ctx context.Context, path string, n int) (err error) {
 	return nil
 }
 
+// Long makes a new ledger at path as a long soak leaves it: a Soak of n memories, a hundred a cycle, with the cycles, their
+// gates and the faults that struck one of two. All memories are retired but those of the last live cycles.
+func Long(ctx context.Context, path string, n, live int) (err error) {
+	const perCycle = 100
+	l, err := ledger.Open(ctx, path, ledger.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	facts := []fact.Fact{fact.Run{ID: "run", Seed: 1, Version: "bench", Target: "http://127.0.0.1", Driver: "http", At: instant(0)}}
+	cycle := 0
+	for some := range Soak(n, perCycle) {
+		last := min((cycle+1)*perCycle, n)
+		phase := func(name fact.Phase, outcome fact.CycleOutcome) fact.Fact {
+			return fact.Cycle{N: cycle + 1, Run: "run", Control: cycle%2 == 0, Phase: name, Outcome: outcome, At: instant(last)}
+		}
+		facts = append(facts, phase(fact.PhaseTraffic, ""), fact.Gate{Cycle: cycle + 1, Services: healthy(last), At: instant(last)})
+		facts = append(facts, some...)
+		if cycle%2 == 1 {
+			facts = append(facts, struck(int64(cycle), cycle+1, last)...)
+		}
+		facts = append(facts, phase(fact.PhaseSettle, ""), phase(fact.PhaseJudge, ""), phase(fact.PhaseClosed, fact.CycleClean))
+		if err := l.Append(ctx, facts...); err != nil {
+			return err
+		}
+		facts = nil
+		cycle++
+	}
+	// Soak has retired all that is older than kept cycles.
+	from, to := max(0, cycle-kept)*perCycle, max(0, (cycle-live)*perCycle)
+	if from >= to {
+		return nil
+	}
+	return l.Append(ctx, fact.Retired{Memories: memory.Set{{First: memory.ID(from + 1), Last: memory.ID(to)}}, At: instant(n)})
+}
+
+func healthy(n int) []fact.Health {
+	return []fact.Health{{Service: "app", Healthy: true, Instances: []fact.Instance{{ID: "1", Started: "then"}}, At: instant(n)}}
+}
+
+// struck gives the steps of a fault.
+func struck(id int64, cycle, n int) (facts []fact.Fact) {
+	plan := &fact.Injection{ID: id, Cycle: cycle, Kind: "kill", Service: "app", Instances: "one"}
+	for _, name := range []fact.StepName{fact.StepPlanned, fact.StepGated, fact.StepFiring, fact.StepInjected, fact.StepProven,
+		fact.StepReverted, fact.StepRecovered, fact.StepClosed} {
+		s := fact.Step{Injection: id, Name: name, At: instant(n)}
+		switch name {
+		case fact.StepPlanned, fact.StepFiring:
+			s.Plan = plan
+		case fact.StepGated:
+			s.Before = healthy(n)
+		case fact.StepRecovered:
+			s.After = healthy(n)
+		}
+		facts = append(facts, s)
+	}
+	return facts
+}
+
 // Sweep makes a new ledger at path with n memories of eight users in one view, in which so many sweeps found all of them.
 func Sweep(ctx context.Context, path string, n, sweeps int) (err error) {
 	l, err := ledger.Open(ctx, path, ledger.Options{})

@@ -4,7 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"amnesia/pkg/fact"
+	"amnesia/pkg/ledger"
 	"amnesia/pkg/ledger/ledgerbench"
+	"amnesia/pkg/memory"
 )
 
 func BenchmarkAppend64(b *testing.B) {
@@ -58,5 +61,39 @@ func TestMeasures(t *testing.T) {
 	}
 	if _, err := ledgerbench.Raw(t.Context(), filepath.Join(dir, "raw"), 64, n); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLong holds that all but the last cycles' memories are retired, whatever n is.
+func TestLong(t *testing.T) {
+	for n, left := range map[int]int{50: 50, 250: 250, 1200: 300, 730: 230} {
+		path := filepath.Join(t.TempDir(), "a.db")
+		if err := ledgerbench.Long(t.Context(), path, n, 3); err != nil {
+			t.Fatal(err)
+		}
+		l, err := ledger.OpenReadOnly(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		begun := map[memory.ID]bool{}
+		for e, err := range l.Facts(t.Context(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch f := e.Fact.(type) {
+			case fact.Begun:
+				begun[f.Memory.ID] = true
+			case fact.Retired:
+				for _, r := range f.Memories {
+					for id := r.First; id <= r.Last; id++ {
+						delete(begun, id)
+					}
+				}
+			}
+		}
+		if len(begun) != left {
+			t.Errorf("of %d memories %d are not retired, want %d", n, len(begun), left)
+		}
 	}
 }
