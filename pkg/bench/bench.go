@@ -106,7 +106,7 @@ func Short() []Measurement {
 func Full() []Measurement {
 	return []Measurement{
 		{"verified", verifying(5, 4, 11)}, {"cycle", cycling(3)}, {"idle", idling}, {"docker", inContainers(4)}, {"append", appending},
-		{"growth", growing(1_000, 10_000)}, {"judge", judging(200_000)}, {"crowd", crowded(1_000)}, {"living", living(10_000, 1_000_000)},
+		{"growth", growing(1_000, 10_000)}, {"judge", judging(200_000)}, {"crowd", crowded(1_000)}, {"living", living(10_000, 1_000_000)}, {"start", starting},
 		{"redis", sweeping("Redis", servers.Redis, inRedis(), sweepUsers)},
 		{"postgres", sweeping("PostgreSQL", servers.Postgres, inPostgres(), sweepUsers)},
 		{"chroma", sweeping("Chroma", servers.Chroma, inChroma(), sweepUsers)},
