@@ -190,8 +190,9 @@ type sweep struct {
 // connect opens the connection when there is none.
 func (s *sweep) connect(ctx context.Context) error {
 	if s.open == nil {
-		if s.open = s.take(); s.open != nil && s.open.CheckConn() != nil {
-			s.open = nil // its process is gone, and it is closed
+		if s.open = s.take(); s.open != nil && s.open.Ping(ctx) != nil {
+			_ = s.open.Close(ctx) // its process is gone
+			s.open = nil
 		}
 	}
 	if s.open != nil && !s.open.IsClosed() {

@@ -288,7 +288,7 @@ func TestAtOnce(t *testing.T) {
 		check(t, s.app.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int", pid).Scan(&n))
 		return n
 	}
-	until("no connection is used twice", func() bool { return through() == through() })
+	until("no connection is used twice", func() bool { first := through(); return first == through() })
 	pid := through()
 	exec1(t, s.app, "SELECT pg_terminate_backend($1::int)", pid)
 	until("the connection is not ended", func() bool { return there(pid) == 0 })
