@@ -46,10 +46,10 @@ soak-leak: setup build ## run thousands of cycles and hold goroutines, open file
 	$(GO) test -c -o bin/leak.test ./pkg/leak
 	cd pkg/leak && ../../bin/leak.test -whole -amnesia ../../bin/amnesia -test.timeout 3h
 
-bench: build ## measure speed, as ratios within one run, in under five minutes; writes bench.json
+bench: build ## measure speed, as ratios within one run, what takes long in a smaller form; writes bench.json
 	./bin/bench $(BENCHFLAGS)
 
-bench-full: build ## the same with everything, at the sizes of the goals, in about half an hour; BENCHFLAGS='-only cycle|judge' for some
+bench-full: build ## the same with everything, at the sizes of the goals; BENCHFLAGS='-only cycle|judge' for some
 	./bin/bench -full $(BENCHFLAGS)
 
 lint: ## gofmt, go vet and staticcheck

@@ -21,7 +21,7 @@ func main() {
 	bench.HelperMain()
 	amnesia := flag.String("amnesia", "bin/amnesia", "the binary to measure")
 	out := flag.String("out", "bench.json", "file for the figures, one object a line")
-	full := flag.Bool("full", false, "everything, at the sizes of the goals; otherwise what is done in under five minutes")
+	full := flag.Bool("full", false, "everything, at the sizes of the goals; otherwise the short form")
 	only := flag.String("only", "", "a regular expression: measure only what has such a name (verified, cycle, idle, docker, …)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // a stack is taken down

@@ -1,11 +1,11 @@
 package bench
 
 import (
-	"os"
 	"testing"
 
 	"amnesia/chaos"
 	"amnesia/chaos/process"
+	"amnesia/pkg/session/browser/browsertest"
 )
 
 // TestBare: the script loads its users' pages, all at once, and notices when a history is not what its user told.
@@ -14,13 +14,7 @@ func TestBare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := installed(t.Context(), amnesia)
-	if err != nil && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := browsertest.Installed(t)
 	addr, err := freeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -10,9 +9,9 @@ import (
 // TestStarting: both ledgers are started on, as often as is asked for.
 func TestStarting(t *testing.T) {
 	dir := t.TempDir()
-	amnesia := filepath.Join(dir, "amnesia")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", amnesia, "amnesia/cmd/amnesia").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	amnesia, err := program()
+	if err != nil {
+		t.Fatal(err)
 	}
 	long, empty, err := startBoth(t.Context(), amnesia, dir, 1000, 1)
 	if err != nil || len(long) != 1 || len(empty) != 1 || long[0] <= 0 || empty[0] <= 0 {

@@ -30,7 +30,7 @@ func newLibrary(t *testing.T) *library {
 	e := &two{engine{id: "a"}}
 	l := &library{record: &record{docket: NewDocket()}, clock: c, lost: map[string]bool{}, read: map[string][]memory.ID{}}
 	l.Loop = &Loop{Rotation: 10, SettleWithin: time.Minute, Ledger: l.record, Docket: l.record.docket, Engine: e,
-		Prober: chaos.NewProber(c, 0), Clock: c, Log: zap.NewNop(), cycles: 1,
+		Prober: chaos.NewProber(c, 0), Clock: c, Log: zap.NewNop(),
 		live: map[memory.ID]memory.Memory{}, tokens: map[string]memory.ID{}, last: map[memory.ID]memory.Verdict{}, begun: map[memory.ID]memory.Instant{}}
 	var ks []memory.Contract
 	for _, k := range []memory.Contract{{View: "db", Service: "db", Durable: true}, {View: "page", Service: "app", User: true, Durable: true}} {
@@ -47,7 +47,6 @@ func newLibrary(t *testing.T) *library {
 	for id := memory.ID(1); id <= 40; id++ {
 		l.told(t, id, 1, fmt.Sprint("u", id%20))
 	}
-	l.cycles = 0
 	must(t, l.settle(t.Context(), 1, ready))
 	l.cycles = 1
 	if vs, _ := l.judge(1); len(vs) != 40 || vs[39].Verdict.Kind != memory.Kept {
@@ -104,7 +103,6 @@ func TestOnlyWhatIsDueIsRead(t *testing.T) {
 		name, struck  string
 		rotation      int
 		db, page      int // memories that must be read
-		others        bool
 		first, missed bool
 	}{
 		{name: "nothing happened", rotation: 1000, db: 1, page: 1},
