@@ -48,6 +48,9 @@ type Series map[string][]float64
 // samples is how many are taken in a soak.
 const samples = 200
 
+// lastWords bounds, in bytes, what an error shows of the daemon's log: its directory may go with the test.
+const lastWords = 4096
+
 // Soak runs the daemon for so many cycles, and takes the figures at even distances. The error says that it could not be
 // done, or that the healthy target was accused.
 func Soak(ctx context.Context, o Options) (Series, error) {
@@ -64,7 +67,7 @@ func Soak(ctx context.Context, o Options) (Series, error) {
 		return nil, err
 	}
 	defer logs.Close()
-	cmd := exec.CommandContext(ctx, o.Amnesia, "run", "-c", path, "--cycles", strconv.Itoa(o.Cycles))
+	cmd := exec.CommandContext(ctx, o.Amnesia, "run", "-c", path, "--cycles", strconv.Itoa(o.Cycles), "--min-conclusive", "0.5")
 	cmd.Stdout, cmd.Stderr = logs, logs
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second
@@ -87,7 +90,8 @@ func Soak(ctx context.Context, o Options) (Series, error) {
 		select {
 		case err := <-ended:
 			if err != nil {
-				return s, fmt.Errorf("the daemon: %w; see %s", err, logs.Name())
+				said, _ := os.ReadFile(logs.Name())
+				return s, fmt.Errorf("the daemon: %w; its last words:\n%s", err, said[max(0, len(said)-lastWords):])
 			}
 			return s, nil
 		case <-time.After(10 * time.Millisecond):

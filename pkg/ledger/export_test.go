@@ -3,7 +3,47 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"strings"
 )
+
+// Newest is the format of a ledger that is written today.
+var Newest = newestVersion
+
+// Older writes the rows of the ledger at from into a new one at to, in an older format that has room for them.
+func Older(ctx context.Context, from, to string, version int64) error {
+	c, err := connect(ctx, to)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for v := int64(1); v <= version; v++ {
+		sql, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", v))
+		if err != nil {
+			return err
+		}
+		if err := c.exec(ctx, string(sql)); err != nil {
+			return err
+		}
+	}
+	if err := c.exec(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; ATTACH '%s' AS today",
+		applicationID, version, strings.ReplaceAll(from, "'", "''"))); err != nil {
+		return err
+	}
+	columns := map[string][]string{} // by table
+	if err := c.each(ctx, "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'", func(r *rows) error {
+		columns[r.string(0)] = append(columns[r.string(0)], r.string(1))
+		return nil
+	}); err != nil {
+		return err
+	}
+	for table, names := range columns {
+		list := strings.Join(names, ", ")
+		if err := c.exec(ctx, fmt.Sprintf("INSERT OR IGNORE INTO main.%s (%s) SELECT %s FROM today.%s", table, list, list, table)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // LimitPages makes the file full at n pages; 0: as it stands. No append may be under way.
 func (l *Ledger) LimitPages(ctx context.Context, n int64) error {

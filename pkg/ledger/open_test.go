@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -212,10 +213,14 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// A ledger in the format before this one is read as it is, and migrated when a daemon opens it.
+// A ledger in any format before this one is read as it is, and migrated when a daemon opens it.
 func TestOlderFormat(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "it's old.db")
-	l := open(t, path, ledger.Options{})
+	newest, err := ledger.Newest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	today := filepath.Join(t.TempDir(), "it's new.db")
+	l := open(t, today, ledger.Options{})
 	sweep := fact.Sweep{ID: 1, Cycle: 1, View: "page", Complete: true, Read: memory.SetOf(1, 2), Observations: []memory.Observation{
 		{Memory: 1, View: "page", State: memory.Absent, Detail: "4 messages"}, {Memory: 2, View: "page", State: memory.Present, Copies: 1}}}
 	if err := l.Append(t.Context(), begun(1), begun(2), sweep); err != nil {
@@ -225,32 +230,36 @@ func TestOlderFormat(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := ledger.Exec(t.Context(), path, `ALTER TABLE observation DROP COLUMN records;
-		DROP INDEX memory_user; DROP INDEX memory_token; DROP INDEX judged_verdict; PRAGMA user_version = 1`); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Setenv("TMPDIR", t.TempDir())
-	ro, err := ledger.OpenReadOnly(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, readAll(t, ro)); diff != "" {
-		t.Errorf("what is read of it (-want +got):\n%s", diff)
-	}
-	if err := ro.Close(); err != nil {
-		t.Error(err)
-	}
-	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-	if after, err := os.ReadFile(path); err != nil || !slices.Equal(before, after) {
-		t.Errorf("reading changed it: %v", err)
-	}
-	if diff := cmp.Diff(want, readAll(t, open(t, path, ledger.Options{}))); diff != "" {
-		t.Errorf("migrated (-want +got):\n%s", diff)
+	for version := int64(1); version < newest; version++ {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			path := filepath.Join(filepath.Dir(today), fmt.Sprintf("it's old %d.db", version))
+			if err := ledger.Older(t.Context(), today, path, version); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ro, err := ledger.OpenReadOnly(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, readAll(t, ro)); diff != "" {
+				t.Errorf("what is read of it (-want +got):\n%s", diff)
+			}
+			if err := ro.Close(); err != nil {
+				t.Error(err)
+			}
+			if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+			if after, err := os.ReadFile(path); err != nil || !slices.Equal(before, after) {
+				t.Errorf("reading changed it: %v", err)
+			}
+			if diff := cmp.Diff(want, readAll(t, open(t, path, ledger.Options{}))); diff != "" {
+				t.Errorf("migrated (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -831,7 +831,7 @@ func TestDue(t *testing.T) {
 			p.add(fact.Death{Service: "db", Cause: "oom", NotBefore: p.at(4), At: p.at(4), Healthy: p.at(5)})
 		}, everywhere, false},
 		{"a service that nobody brought back", nil, func(p *tape) {
-			p.add(fact.Death{Service: "db", Cause: "oom", NotBefore: p.at(2.5), At: p.at(2.5)})
+			p.add(fact.Death{Service: "worker", Cause: "oom", NotBefore: p.at(2.5), At: p.at(2.5)})
 			p.all(present, 3)
 		}, everywhere, false},
 		{"a view that could not be read", nil, func(p *tape) {
@@ -877,7 +877,7 @@ func TestDue(t *testing.T) {
 			p.all(absent, 3)
 		}, everywhere, true},
 		{"never confirmed, and a service that nobody brought back", nil, func(p *tape) {
-			p.add(fact.Death{Service: "db", Cause: "oom", NotBefore: p.at(2.5), At: p.at(2.5)})
+			p.add(fact.Death{Service: "worker", Cause: "oom", NotBefore: p.at(2.5), At: p.at(2.5)})
 			p.all(absent, 3)
 		}, everywhere, true},
 		{"never confirmed, and a view that could not be read", nil, func(p *tape) {

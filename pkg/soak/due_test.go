@@ -3,6 +3,7 @@ package soak
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +22,9 @@ type library struct {
 	*record
 	clock *ticking
 	lost  map[string]bool // "view id": what a view does not show any more
-	read  map[string][]memory.ID
+
+	mu   sync.Mutex // the views are read at the same time
+	read map[string][]memory.ID
 }
 
 func newLibrary(t *testing.T) *library {
@@ -36,7 +39,9 @@ func newLibrary(t *testing.T) *library {
 	for _, k := range []memory.Contract{{View: "db", Service: "db", Durable: true}, {View: "page", Service: "app", User: true, Durable: true}} {
 		ks = append(ks, k)
 		l.Looks = append(l.Looks, Look{Contract: k, Timeout: time.Minute, View: &sees{clock: c, state: func(m memory.Memory) memory.State {
+			l.mu.Lock()
 			l.read[k.View] = append(l.read[k.View], m.ID)
+			l.mu.Unlock()
 			if l.lost[k.View+" "+m.ID.String()] {
 				return memory.Absent
 			}
