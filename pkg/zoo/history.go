@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"amnesia/pkg/chatapp/truth"
@@ -25,6 +26,8 @@ type Judgement struct {
 	Took time.Duration // from the first fact to the last
 	// Unknown are the writes that nobody knows to have landed, by the kind of the fault of their cycle.
 	Unknown map[string]int
+	// Seen is by token when the user saw that the memory is saved.
+	Seen map[string]time.Time
 	// Trouble are the faults that failed and the deaths by other hands.
 	Trouble []fact.Fact
 }
@@ -36,7 +39,7 @@ func Judge(ctx context.Context, path string) (j Judgement, err error) {
 		return j, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	j = Judgement{Book: oracle.NewBook(), Unknown: map[string]int{}}
+	j = Judgement{Book: oracle.NewBook(), Unknown: map[string]int{}, Seen: map[string]time.Time{}}
 	told, struck := map[memory.ID]int{}, map[int]string{} // cycles; the kinds of their faults
 	var unknown []memory.ID
 	var start memory.Instant
@@ -55,6 +58,9 @@ func Judge(ctx context.Context, path string) (j Judgement, err error) {
 		case fact.Settled:
 			if f.Outcome == memory.Unknown {
 				unknown = append(unknown, f.Memory)
+			}
+			if h, ok := j.Book.History(f.Memory); ok && !h.Ack.Seen.IsZero() {
+				j.Seen[h.Memory.Token] = h.Ack.Seen.Time()
 			}
 		case fact.Step:
 			if f.Name == fact.StepPlanned {
@@ -80,6 +86,8 @@ type Soaked struct {
 	// Unsaved is the longest time, by the truth log, for which a memory that the app had confirmed was not in its first
 	// home.
 	Unsaved time.Duration
+	// Lag is within what time nine of ten confirmations were seen after the app, by the truth log, had set out to give them.
+	Lag time.Duration
 }
 
 // Soak runs a case once, and judges its ledger.
@@ -89,18 +97,35 @@ func (z *Zoo) Soak(ctx context.Context, k Case, seed uint64) (s Soaked, err erro
 		return s, err
 	}
 	s.Ledger = Result{Dir: dir}.Ledger()
-	if err := z.play(ctx, k, seed, dir, nil, func([]Server) error {
-		log, err := truth.Read(filepath.Join(dir, "truth.jsonl"))
-		if err != nil {
-			return err
-		}
-		s.Unsaved = hear(log, k.Homes[0]).unsaved()
-		return nil
+	var log *truth.Truth
+	if err := z.play(ctx, k, seed, dir, nil, func([]Server) (err error) {
+		log, err = truth.Read(filepath.Join(dir, "truth.jsonl"))
+		return err
 	}); err != nil {
 		return s, err
 	}
-	s.Judgement, err = Judge(ctx, s.Ledger)
-	return s, err
+	if s.Judgement, err = Judge(ctx, s.Ledger); err != nil {
+		return s, err
+	}
+	if len(s.Seen) == 0 {
+		return s, errors.New("no write was confirmed")
+	}
+	w := hear(log, k.Homes[0])
+	s.Unsaved = w.unsaved()
+	s.Lag = w.lag(log, s.Seen)
+	return s, nil
+}
+
+// lag gives the 90th percentile of how much later than the app's word the confirmations were seen.
+func (w *witness) lag(log *truth.Truth, seen map[string]time.Time) time.Duration {
+	var lags []time.Duration
+	for token, at := range seen {
+		if of := log.Of(token); len(of) > 0 {
+			lags = append(lags, at.Sub(w.all(of).taken))
+		}
+	}
+	slices.Sort(lags)
+	return lags[len(lags)*9/10]
 }
 
 // History is what was right of a run whose ledger is kept beside it.
