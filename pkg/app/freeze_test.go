@@ -33,17 +33,8 @@ func TestFrozen(t *testing.T) {
 				t.Skip(err)
 			}
 			l := newLives(t, "ack-early")
-			text, err := os.ReadFile(l.config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = bytes.Replace(text, []byte("driver: http"), []byte("driver: "+driver), 1)
-			before, _, _ := bytes.Cut(text, []byte("faults:"))
-			_, after, _ := bytes.Cut(text, []byte("limits:"))
-			text = append(before, "faults: [{kind: kill, service: app, after: acknowledged, delay: 0ms..20ms}]\nlimits:"...)
-			if err := os.WriteFile(l.config, append(text, after...), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			l.rewrite(t, "driver: http", "driver: "+driver)
+			l.losing(t)
 			cfg, err := LoadConfig([]string{l.config}, os.Getenv)
 			if err != nil {
 				t.Fatal(err)

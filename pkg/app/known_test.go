@@ -3,7 +3,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"slices"
@@ -65,17 +64,7 @@ func everyLoss(views []memory.Contract, until time.Time) (all []config.Known) {
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	l := newLives(t, "ack-early")
-	text, err := os.ReadFile(l.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, _ := bytes.Cut(text, []byte("faults:"))
-	_, after, _ := bytes.Cut(rest, []byte("limits:"))
-	text = append(before, "faults: [{kind: kill, service: app, after: acknowledged, delay: 0ms..20ms}]\nlimits:"...)
-	text = append(text, after...)
-	if err := os.WriteFile(l.config, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	l.losing(t)
 	base, err := LoadConfig([]string{l.config}, os.Getenv)
 	if err != nil {
 		t.Fatal(err)

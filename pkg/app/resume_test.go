@@ -65,6 +65,36 @@ func newLives(t *testing.T, bugs string) *lives {
 	return l
 }
 
+// rewrite puts new in the place of old, which the configuration must have.
+func (l *lives) rewrite(t *testing.T, old, new string) {
+	t.Helper()
+	text, err := os.ReadFile(l.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte(old)) {
+		t.Fatalf("the configuration has no %s", old)
+	}
+	if err := os.WriteFile(l.config, bytes.ReplaceAll(text, []byte(old), []byte(new)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// losing has every fault kill the app right after its word, and the app so slow to keep it that also what a busy machine
+// shows late is lost.
+func (l *lives) losing(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(l.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, faults, _ := strings.Cut(string(text), "faults:")
+	faults, _, _ = strings.Cut(faults, "limits:")
+	l.rewrite(t, faults, " [{kind: kill, service: app, after: acknowledged, delay: 0ms..20ms}]\n")
+	l.rewrite(t, "CHATAPP_DRAIN: 250ms", "CHATAPP_DRAIN: 1500ms")
+	l.rewrite(t, "settle: 1500ms", "settle: 3s")
+}
+
 // live lets a daemon run until it has killed itself, or has closed its cycles.
 func (l *lives) live(t *testing.T, seed uint64, cycles int, dieAt string, after time.Duration) {
 	t.Helper()
