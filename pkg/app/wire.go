@@ -85,7 +85,7 @@ func (o opener[R]) Open(ctx context.Context, u session.User) (R, error) {
 func (a *App) openView(v config.View, reader *session.Player, accounts *accounts) (view.View, error) {
 	parallel := 8
 	if a.cfg.Sessions.Driver == "browser" {
-		parallel = 4
+		parallel = 4 * max(1, len(a.cfg.Sessions.Browser.Connect))
 	}
 	switch v.Kind {
 	case "page":
