@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	"amnesia/pkg/discover"
 	"amnesia/pkg/memory"
 	"amnesia/pkg/session"
-	"amnesia/pkg/session/browser"
 	"amnesia/pkg/view"
 )
 
@@ -42,8 +42,8 @@ func (d *doctor) rig(ctx context.Context) {
 		}
 	}
 	if cfg.Sessions.Driver == "browser" {
-		found, err := browser.Find(browser.InstallOptions{Dir: d.a.opts.BrowserDir, ExecutablePath: cfg.Sessions.Browser.Executable, Window: !cfg.Sessions.Browser.Headless})
-		d.check("browser", found.ExecutablePath, err)
+		found, err := d.a.findBrowser()
+		d.check("browser", cmp.Or(found.ExecutablePath, strings.Join(cfg.Sessions.Browser.Connect, ", ")), err)
 	}
 }
 

@@ -27,13 +27,19 @@ func (a *App) openDriver(ctx context.Context) (session.Driver, error) {
 	if cfg.Sessions.Driver == "http" {
 		return web.New(web.Config{BaseURL: cfg.Target.URL, Clock: a.clock, Evidence: cfg.Evidence.Dir})
 	}
-	found, err := browser.Find(browser.InstallOptions{Dir: a.opts.BrowserDir, ExecutablePath: cfg.Sessions.Browser.Executable,
-		Window: !cfg.Sessions.Browser.Headless})
+	found, err := a.findBrowser()
 	if err != nil {
 		return nil, err
 	}
-	return browser.New(ctx, browser.Config{BaseURL: cfg.Target.URL, DriverDir: found.DriverDir, ExecutablePath: found.ExecutablePath,
-		Headless: cfg.Sessions.Browser.Headless, MaxAge: cfg.Sessions.Browser.MaxAge, MaxMemory: int64(cfg.Sessions.Browser.MaxMemory), Args: cfg.Sessions.Browser.Args, Clock: a.clock, EvidenceDir: cfg.Evidence.Dir, Trace: cfg.Sessions.Browser.Trace, Logger: a.log})
+	b := cfg.Sessions.Browser
+	return browser.New(ctx, browser.Config{BaseURL: cfg.Target.URL, DriverDir: found.DriverDir, ExecutablePath: found.ExecutablePath, Connect: b.Connect,
+		Headless: b.Headless, MaxAge: b.MaxAge, MaxMemory: int64(b.MaxMemory), Args: b.Args, Clock: a.clock, EvidenceDir: cfg.Evidence.Dir, Trace: b.Trace, Logger: a.log})
+}
+
+// findBrowser says where the driver is, and the browser that is to be started, if any is.
+func (a *App) findBrowser() (browser.Installation, error) {
+	b := a.cfg.Sessions.Browser
+	return browser.Find(browser.InstallOptions{Dir: a.opts.BrowserDir, ExecutablePath: b.Executable, Window: !b.Headless, Elsewhere: len(b.Connect) > 0})
 }
 
 // openPlayersAndViews makes the players: one for the traffic, whose points can trigger a fault, and one that only reads.
@@ -79,7 +85,7 @@ func (o opener[R]) Open(ctx context.Context, u session.User) (R, error) {
 func (a *App) openView(v config.View, reader *session.Player, accounts *accounts) (view.View, error) {
 	parallel := 8
 	if a.cfg.Sessions.Driver == "browser" {
-		parallel = 4
+		parallel = 4 * max(1, len(a.cfg.Sessions.Browser.Connect))
 	}
 	switch v.Kind {
 	case "page":

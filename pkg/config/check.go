@@ -176,6 +176,29 @@ func (l *loader) sessions(s *Sessions) {
 			l.fail(path+".browser", "the driver http starts no browser", "remove it, or write driver: browser")
 		}
 	}
+	l.elsewhere(path+".browser", &s.Browser)
+}
+
+// elsewhere checks the addresses of browsers.
+func (l *loader) elsewhere(path string, b *Browser) {
+	if len(b.Connect) == 0 {
+		return
+	}
+	for i, address := range b.Connect {
+		at := fmt.Sprintf("%s.connect[%d]", path, i)
+		if !l.has(at) {
+			at = path + ".connect"
+		}
+		l.address(at, address, "ws", "wss", "http", "https")
+		if slices.Contains(b.Connect[:i], address) {
+			l.fail(at, "is there twice", "remove one: a browser takes as many users as it is given")
+		}
+	}
+	for _, key := range []string{"executable", "headless", "args"} {
+		if at := path + "." + key; l.has(at) {
+			l.fail(at, "is for a browser that is started here", "remove it, or remove connect")
+		}
+	}
 }
 
 func (l *loader) countsFrom(s *Sessions) {

@@ -69,10 +69,17 @@ func (l *loader) kindOf(name, path string, n ast.Node) (string, bool) {
 // list reads a sequence.
 func (l *loader) list(n ast.Node, v reflect.Value, path string, f field) {
 	s, ok := n.(*ast.SequenceNode)
+	_, isScalar := scalar(n)
+	if isScalar {
+		l.at[path] = l.placeOf(n)
+	}
+	if single := f.Tag.Get("single") != ""; single && isScalar { // one item may stand without brackets
+		out := reflect.MakeSlice(v.Type(), 1, 1)
+		l.decode(n, out.Index(0), path, f)
+		v.Set(out)
+		return
+	}
 	if !ok {
-		if _, isScalar := scalar(n); isScalar {
-			l.at[path] = l.placeOf(n)
-		}
 		l.wrong(n, path, v.Type())
 		return
 	}

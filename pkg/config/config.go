@@ -104,12 +104,14 @@ type Login struct {
 	Password Secret
 }
 
-// Browser says which browser the driver `browser` starts, and how.
+// Browser says which browser the driver `browser` starts, and how; or which ones elsewhere it uses.
 type Browser struct {
 	Executable string   `yaml:"executable,omitempty" path:"true"` // empty: the first Chromium that is found
 	Headless   bool     `yaml:"headless,omitempty" default:"true"`
 	Trace      bool     `yaml:"trace,omitempty" default:"true"` // keep Playwright's trace of sessions that fail, beside a screenshot
 	Args       []string `yaml:"args,omitempty"`                 // further flags of Chromium
+	// Connect are browsers elsewhere, used instead of one that is started here.
+	Connect []string `yaml:"connect,omitempty" single:"true"`
 	// What a browser may reach until it is replaced by a new one, when nobody uses it.
 	MaxAge    time.Duration `yaml:"max_age,omitempty" default:"6h"`
 	MaxMemory Size          `yaml:"max_memory,omitempty" default:"2GB"`

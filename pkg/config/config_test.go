@@ -228,6 +228,24 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// One address of a browser may stand without brackets.
+func TestOneBrowserElsewhere(t *testing.T) {
+	data, err := os.ReadFile("testdata/minimal.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, written := range []string{"ws://a:3000/", `["ws://a:3000/"]`} {
+		over := Source{"over.yaml", []byte("sessions: {browser: {connect: " + written + "}}")}
+		cfg, err := Parse([]Source{{"a.yaml", data}, over}, environment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"ws://a:3000/"}, cfg.Sessions.Browser.Connect); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", written, diff)
+		}
+	}
+}
+
 func TestChecks(t *testing.T) {
 	data, err := os.ReadFile("testdata/minimal.yaml")
 	if err != nil {

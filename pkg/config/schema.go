@@ -132,7 +132,11 @@ func (s *schema) value(t reflect.Type, f field) object {
 		if _, ok := keyed(t); ok {
 			return object{"type": "object", "propertyNames": object{"pattern": nameAllowed}, "additionalProperties": s.value(t.Elem(), f)}
 		}
-		return object{"type": "array", "items": s.value(t.Elem(), f)}
+		list := object{"type": "array", "items": s.value(t.Elem(), f)}
+		if f.Tag.Get("single") != "" {
+			return object{"anyOf": []object{s.value(t.Elem(), f), list}}
+		}
+		return list
 	}
 	o := object{"type": "string"}
 	if !f.mayBeEmpty() {

@@ -1,5 +1,5 @@
-// Package browser gives sessions a real Chromium: one browser process, and a context of its own (cookies, storage, cache)
-// for every user.
+// Package browser gives sessions a real Chromium, and a context of its own (cookies, storage, cache) for every user: one
+// browser process that it starts, or a pool of browsers elsewhere that it connects to.
 //
 // It is the only importer of playwright-go, and installs what that needs (Install, Find). It knows the primitive actions
 // of session.Surface and nothing of scripts, faults, stores or verdicts.
@@ -13,14 +13,18 @@
 //
 // playwright-go starts a node process, the Playwright driver, and that starts Chromium. Node ends when its standard input
 // closes and takes Chromium with it; Chromium ends when its debugging pipe to node closes. So a SIGKILL of the daemon, or
-// of node, leaves no process behind; a test measures both.
+// of node, leaves no process behind; a test measures both. Browsers elsewhere are others' to start and to end: of those,
+// what is ended here is the contexts and the connection.
 package browser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,10 +38,13 @@ import (
 type Config struct {
 	BaseURL        string // the target's; relative URLs of scripts are resolved against it
 	DriverDir      string // Installation.DriverDir
-	ExecutablePath string // Installation.ExecutablePath
-	Headless       bool
-	Args           []string // further Chromium flags
-	Clock          memory.Clock
+	ExecutablePath string // Installation.ExecutablePath; not needed with Connect
+	// Connect are the addresses of browsers elsewhere, which are used instead of one that is started here; see CheckAddress.
+	// Every browser must find the target at BaseURL.
+	Connect  []string
+	Headless bool
+	Args     []string // further Chromium flags
+	Clock    memory.Clock
 	// EvidenceDir is where Evidence writes; without it there is no evidence.
 	EvidenceDir string
 	// Trace records a Playwright trace of every session, with network and snapshots of the document but without film;
@@ -56,19 +63,18 @@ type Config struct {
 }
 
 // Driver implements session.Driver. A browser (or a Playwright driver) that died is noticed at once by the surfaces that
-// use it, and replaced by the next Open.
+// use it, whose errors are ours then and not the target's, and replaced by the next Open.
 type Driver struct {
 	cfg   Config
 	log   *zap.Logger
 	slots chan struct{} // nil: unbounded
-	turn  chan struct{} // holds one token: whoever has it may look at and replace the engine
+	seats []*seat       // at least one
 
-	mu      sync.Mutex
-	engine  *engine
-	closed  bool
-	stats   Stats
-	weighed memory.Instant // when its memory was measured
-	endings sync.WaitGroup // of replaced engines
+	mu       sync.Mutex
+	closed   bool
+	opened   int
+	restarts map[string]int
+	endings  sync.WaitGroup // of replaced engines
 }
 
 // Stats are the driver's counters since New.
@@ -76,8 +82,8 @@ type Stats struct {
 	Opened   int            // surfaces ever
 	Open     int            // surfaces now
 	Restarts map[string]int // of the browser, by reason
-	Browser  int            // process id of the browser's main process; 0 when it is not known
-	Launched memory.Instant // when that browser was started
+	Browsers int            // that are connected
+	Browser  int            // process id of the browser's main process; 0 when it is not known, or runs elsewhere
 	Memory   int64          // bytes that it and Playwright have resident, as measured last; 0 when it is not known
 }
 
@@ -92,9 +98,6 @@ const (
 // Reasons lists them all, so that each series can exist from the start.
 func Reasons() []string { return []string{reasonBrowser, reasonDriver, reasonAge, reasonMemory} }
 
-// measureEvery is how often the browser's memory is measured at most, which takes some milliseconds.
-const measureEvery = 10 * time.Second
-
 var _ session.Driver = (*Driver)(nil)
 
 // New starts the browser. Errors are ours, never the target's.
@@ -102,7 +105,7 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.ActionTimeout <= 0 {
 		cfg.ActionTimeout = 10 * time.Second
 	}
-	d := &Driver{cfg: cfg, log: cfg.Logger, turn: make(chan struct{}, 1)}
+	d := &Driver{cfg: cfg, log: cfg.Logger, restarts: map[string]int{}}
 	if d.log == nil {
 		d.log = zap.NewNop()
 	}
@@ -114,12 +117,36 @@ func New(ctx context.Context, cfg Config) (*Driver, error) {
 	if cfg.MaxContexts > 0 {
 		d.slots = make(chan struct{}, cfg.MaxContexts)
 	}
-	d.stats.Restarts = map[string]int{}
-	d.turn <- struct{}{}
-	if _, err := d.running(ctx); err != nil {
+	for _, address := range cfg.Connect {
+		d.seats = append(d.seats, newSeat(address))
+	}
+	if len(d.seats) == 0 {
+		d.seats = []*seat{newSeat("")}
+	}
+	if err := d.seatAll(ctx); err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// seatAll has all browsers started or connected to. Without any of them there is an error; where only some are missing, the
+// others serve.
+func (d *Driver) seatAll(ctx context.Context) error {
+	var all sync.WaitGroup
+	errs := make([]error, len(d.seats))
+	for i, s := range d.seats {
+		all.Go(func() { _, errs[i] = d.running(ctx, s) })
+	}
+	all.Wait()
+	if !slices.Contains(errs, nil) {
+		return errors.Join(errs...)
+	}
+	for _, err := range errs {
+		if err != nil {
+			d.log.Warn("a browser of the pool is missing", zap.Error(err))
+		}
+	}
+	return nil
 }
 
 // Name gives "browser".
@@ -129,10 +156,14 @@ func (d *Driver) Name() string { return "browser" }
 func (d *Driver) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.stats
-	s.Restarts = make(map[string]int, len(d.stats.Restarts))
-	for reason, n := range d.stats.Restarts {
-		s.Restarts[reason] = n
+	s := Stats{Opened: d.opened, Restarts: maps.Clone(d.restarts)}
+	for _, seat := range d.seats {
+		s.Open += seat.open
+		s.Memory += seat.memory
+		if seat.engine != nil && seat.engine.alive() {
+			s.Browsers++
+			s.Browser = cmp.Or(s.Browser, seat.engine.pid)
+		}
 	}
 	return s
 }
@@ -185,17 +216,36 @@ func (d *Driver) openAt(ctx context.Context, at place, u session.User) (session.
 	return s, nil
 }
 
+// open opens a surface in the browser with the fewest, or, where that one cannot be had, in the next.
 func (d *Driver) open(ctx context.Context, at place, u session.User) (*surface, error) {
+	var tried []*seat
+	var errs []error
+	for len(tried) < len(d.seats) && ctx.Err() == nil {
+		seat := d.take(tried)
+		s, err := d.openIn(ctx, seat, at, u)
+		if err == nil {
+			return s, nil
+		}
+		d.leave(seat)
+		tried, errs = append(tried, seat), append(errs, err)
+	}
+	if len(errs) == 0 {
+		return nil, fmt.Errorf("opening a browser context: %w", ctx.Err())
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (d *Driver) openIn(ctx context.Context, seat *seat, at place, u session.User) (*surface, error) {
 	for again := true; ; again = false {
-		e, err := d.running(ctx)
+		e, err := d.running(ctx, seat)
 		if err != nil {
 			return nil, err
 		}
-		s, err := d.newSurface(ctx, e, at, u)
+		s, err := d.newSurface(ctx, seat, e, at, u)
 		if err == nil {
 			d.mu.Lock()
-			d.stats.Opened++
-			d.stats.Open++
+			d.opened++
+			seat.open++
 			d.mu.Unlock()
 			return s, nil
 		}
@@ -207,90 +257,34 @@ func (d *Driver) open(ctx context.Context, at place, u session.User) (*surface, 
 }
 
 // released is called once by each surface that closes.
-func (d *Driver) released() {
+func (d *Driver) released(s *seat) {
 	d.mu.Lock()
-	d.stats.Open--
+	s.open--
 	d.mu.Unlock()
+	d.leave(s)
 	if d.slots != nil {
 		<-d.slots
 	}
 }
 
-// running gives an engine that is alive, starting one if need be. Whether an engine still serves is decided here alone.
-func (d *Driver) running(ctx context.Context) (*engine, error) {
-	select {
-	case <-d.turn:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the browser: %w", ctx.Err())
-	}
-	defer func() { d.turn <- struct{}{} }()
-
-	d.mu.Lock()
-	old, closed := d.engine, d.closed
-	d.mu.Unlock()
-	switch {
-	case closed:
-		return nil, &session.RigError{Err: errors.New("the browser driver is closed")}
-	case old != nil && old.alive():
-		worn := d.worn()
-		if worn == "" {
-			return old, nil
-		}
-		old.died(worn)
-		fallthrough
-	case old != nil:
-		d.log.Warn("restarting the browser", zap.String("reason", old.reason()))
-		d.endings.Go(old.end)
-	}
-	e, err := launch(ctx, d.cfg, d.log)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if old != nil {
-		d.stats.Restarts[old.reason()]++
-	}
-	d.engine = nil
-	if err != nil {
-		return nil, err
-	}
-	d.engine = e
-	d.stats.Browser, d.stats.Launched, d.stats.Memory = e.pid, d.cfg.Clock.Now(), 0
-	return e, nil
-}
-
-// worn says why the browser should be replaced now; empty while it should not.
-func (d *Driver) worn() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.stats.Open > 0 {
-		return ""
-	}
-	now := d.cfg.Clock.Now()
-	if d.cfg.MaxAge > 0 && now.Sub(d.stats.Launched) > d.cfg.MaxAge {
-		return reasonAge
-	}
-	if now.Sub(memory.Later(d.stats.Launched, d.weighed)) >= measureEvery {
-		d.weighed, d.stats.Memory = now, resident(d.stats.Browser)
-	}
-	if d.cfg.MaxMemory > 0 && d.stats.Memory > d.cfg.MaxMemory {
-		return reasonMemory
-	}
-	return ""
-}
-
-// Close ends the browser and the Playwright driver, and all surfaces with them.
+// Close ends the browser and the Playwright driver, or the connections to browsers elsewhere, and all surfaces with them.
 func (d *Driver) Close() error {
-	<-d.turn // a launch in progress ends first
-	defer func() { d.turn <- struct{}{} }()
 	d.mu.Lock()
-	e := d.engine
-	d.engine, d.closed = nil, true
+	d.closed = true
 	d.mu.Unlock()
-	if e != nil {
-		e.end()
+	var errs []error
+	for _, s := range d.seats {
+		<-s.turn // a launch in progress ends first
+		d.mu.Lock()
+		e := s.engine
+		s.engine = nil
+		d.mu.Unlock()
+		if e != nil {
+			e.end()
+			errs = append(errs, e.endErr)
+		}
+		s.turn <- struct{}{}
 	}
 	d.endings.Wait()
-	if e != nil {
-		return e.endErr
-	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -24,11 +24,15 @@ var flags = [...]string{
 	"--disable-sync",
 }
 
-// engine is one Playwright driver process with the one browser that it runs. It is never repaired, only replaced.
+// connectTimeout bounds the connecting to a browser elsewhere, one that a Playwright server starts for it included.
+const connectTimeout = 20 * time.Second
+
+// engine is one Playwright driver process with the one browser that it runs, or is connected to. It is never repaired, only
+// replaced.
 type engine struct {
 	pw      *playwright.Playwright
 	browser playwright.Browser
-	pid     int
+	pid     int // of the browser; 0 when it is not known, or runs elsewhere
 
 	dead   chan struct{} // closed when the browser or the driver is gone
 	once   sync.Once
@@ -37,12 +41,13 @@ type engine struct {
 	endErr error
 }
 
-func launch(ctx context.Context, cfg Config, log *zap.Logger) (*engine, error) {
+// launch starts a browser, or connects to the one at an address.
+func launch(ctx context.Context, cfg Config, address string, log *zap.Logger) (*engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
 	e := &engine{dead: make(chan struct{})}
 	started := make(chan error, 1)
-	go func() { started <- e.start(cfg, log) }()
+	go func() { started <- e.start(cfg, address, log) }()
 	var err error
 	select {
 	case err = <-started:
@@ -55,13 +60,17 @@ func launch(ctx context.Context, cfg Config, log *zap.Logger) (*engine, error) {
 		}()
 	}
 	if err != nil {
-		return nil, &session.RigError{Err: fmt.Errorf("starting the browser: %w", err)}
+		doing := "starting the browser"
+		if address != "" {
+			doing = "connecting to the browser at " + shown(address)
+		}
+		return nil, &session.RigError{Err: fmt.Errorf("%s: %w", doing, err)}
 	}
 	return e, nil
 }
 
-func (e *engine) start(cfg Config, log *zap.Logger) (err error) {
-	if cfg.DriverDir == "" || cfg.ExecutablePath == "" { // either would have Playwright look in places of its own
+func (e *engine) start(cfg Config, address string, log *zap.Logger) (err error) {
+	if cfg.DriverDir == "" || cfg.ExecutablePath == "" && address == "" { // either would have Playwright look in places of its own
 		return errors.New("nobody said where it is — fix: run `amnesia browser install`")
 	}
 	defer func() {
@@ -74,6 +83,25 @@ func (e *engine) start(cfg Config, log *zap.Logger) (err error) {
 	if err != nil {
 		return fmt.Errorf("the Playwright driver in %s: %w — fix: run `amnesia browser install`", cfg.DriverDir, err)
 	}
+	if address == "" {
+		err = e.launch(cfg)
+	} else {
+		err = e.connect(address)
+	}
+	if err != nil {
+		return err
+	}
+	e.browser.OnDisconnected(func(playwright.Browser) { e.died(reasonBrowser) })
+	if address != "" {
+		log.Info("connected to a browser", zap.String("version", e.browser.Version()), zap.String("at", shown(address)))
+		return nil
+	}
+	e.pid = e.browserPID()
+	log.Info("browser started", zap.String("version", e.browser.Version()), zap.Int("pid", e.pid))
+	return nil
+}
+
+func (e *engine) launch(cfg Config) (err error) {
 	sandbox := os.Geteuid() != 0 && !slices.Contains(cfg.Args, "--no-sandbox")
 	e.browser, err = e.pw.Chromium.Launch(playwright.BrowserTypeLaunchOptions{
 		ExecutablePath:  playwright.String(cfg.ExecutablePath),
@@ -88,9 +116,20 @@ func (e *engine) start(cfg Config, log *zap.Logger) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %s — fix: see that it starts by hand, or run `amnesia browser install`", cfg.ExecutablePath, brief(err))
 	}
-	e.browser.OnDisconnected(func(playwright.Browser) { e.died(reasonBrowser) })
-	e.pid = e.browserPID()
-	log.Info("browser started", zap.String("version", e.browser.Version()), zap.Int("pid", e.pid))
+	return nil
+}
+
+// connect goes to a browser elsewhere. Of a Playwright server the version must be that of the driver here, up to the patch.
+func (e *engine) connect(address string) (err error) {
+	timeout := playwright.Float(float64(connectTimeout.Milliseconds()))
+	if debugging(address) {
+		e.browser, err = e.pw.Chromium.ConnectOverCDP(address, playwright.BrowserTypeConnectOverCDPOptions{Timeout: timeout})
+	} else {
+		e.browser, err = e.pw.Chromium.Connect(address, playwright.BrowserTypeConnectOptions{Timeout: timeout})
+	}
+	if err != nil {
+		return fmt.Errorf("%s — fix: see that a Playwright server of version %s, or a browser with --remote-debugging-port, answers there", brief(err), driverVersion)
+	}
 	return nil
 }
 

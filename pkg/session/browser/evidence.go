@@ -106,7 +106,9 @@ func (s *surface) SaveTrace(ctx context.Context, name string) string {
 // Draw makes a screenshot of a document that was glanced at, with what it fetched from its address for its looks, and
 // without running anything of it.
 func (d *Driver) Draw(ctx context.Context, g session.Glance, path string) error {
-	e, err := d.running(ctx)
+	seat := d.take(nil)
+	defer d.leave(seat)
+	e, err := d.running(ctx, seat)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ type InstallOptions struct {
 	Archive string
 	// Window wants a browser that can show itself; without it the faster headless shell is taken where there is one.
 	Window bool
+	// Elsewhere wants no browser here, only the driver that connects to others.
+	Elsewhere bool
 	// BrowserMustExist leaves the system's packages alone: without a browser nothing is installed.
 	BrowserMustExist bool
 	// Out is told what is being done, a line each; nil for silence.
@@ -51,9 +53,11 @@ func Find(o InstallOptions) (Installation, error) {
 	if err := checkDriver(dir); err != nil {
 		missing = append(missing, "the Playwright driver ("+err.Error()+")")
 	}
-	chromium, err := findChromium(o.ExecutablePath, o.Window)
-	if err != nil {
-		missing = append(missing, err.Error())
+	var chromium string
+	if !o.Elsewhere {
+		if chromium, err = findChromium(o.ExecutablePath, o.Window); err != nil {
+			missing = append(missing, err.Error())
+		}
 	}
 	if missing != nil {
 		return Installation{}, fmt.Errorf("the browser driver lacks %s — fix: run `amnesia browser install`", strings.Join(missing, " and "))

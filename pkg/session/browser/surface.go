@@ -24,8 +24,9 @@ const (
 
 // surface is one context with its page.
 type surface struct {
-	d *Driver
-	e *engine
+	d    *Driver
+	seat *seat
+	e    *engine
 	place
 	user    session.User
 	context playwright.BrowserContext
@@ -44,8 +45,8 @@ type surface struct {
 
 var _ session.Surface = (*surface)(nil)
 
-func (d *Driver) newSurface(ctx context.Context, e *engine, at place, u session.User) (*surface, error) {
-	s := &surface{d: d, e: e, place: at, user: u, net: newNetwork(d.cfg.Clock)}
+func (d *Driver) newSurface(ctx context.Context, seat *seat, e *engine, at place, u session.User) (*surface, error) {
+	s := &surface{d: d, seat: seat, e: e, place: at, user: u, net: newNetwork(d.cfg.Clock)}
 	type opened struct {
 		context playwright.BrowserContext
 		page    playwright.Page
@@ -263,7 +264,7 @@ func (s *surface) Select(ctx context.Context, selector, value string) error {
 // Close ends the context, and throws away its trace.
 func (s *surface) Close() error {
 	s.closing.Do(func() {
-		defer s.d.released()
+		defer s.d.released(s.seat)
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
 		_, err := do(ctx, s.e, func() (struct{}, error) {
