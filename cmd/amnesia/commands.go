@@ -284,14 +284,17 @@ func seedFlag(c *cobra.Command, otherwise string) func() *uint64 {
 func browserCmd() *cobra.Command {
 	c := &cobra.Command{Use: "browser", Short: "The browser that users are played in", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(&cobra.Command{
+	var driverOnly bool
+	install := &cobra.Command{
 		Use:   "install",
 		Short: "Get Playwright's driver, and find or install Chromium",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return app.InstallBrowser(c.Context(), console(), os.Getenv("AMNESIA_BROWSER_DIR"))
+			return app.InstallBrowser(c.Context(), console(), os.Getenv("AMNESIA_BROWSER_DIR"), driverOnly)
 		},
-	})
+	}
+	install.Flags().BoolVar(&driverOnly, "driver-only", false, "no Chromium: sessions.browser.connect names browsers elsewhere")
+	c.AddCommand(install)
 	return c
 }
 

@@ -282,13 +282,17 @@ func judge(ctx context.Context, path string) (s report.Summary, end memory.Insta
 	return s, end, nil
 }
 
-// InstallBrowser gets the browser driver and finds or installs Chromium.
-func InstallBrowser(ctx context.Context, c Console, dir string) error {
-	in, err := browser.Install(ctx, browser.InstallOptions{Dir: dir, Out: c.Err})
+// InstallBrowser gets the browser driver, and finds or installs Chromium unless only the driver is wanted.
+func InstallBrowser(ctx context.Context, c Console, dir string, driverOnly bool) error {
+	in, err := browser.Install(ctx, browser.InstallOptions{Dir: dir, Out: c.Err, Elsewhere: driverOnly})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.Out, "driver   %s\nchromium %s\n", in.DriverDir, in.ExecutablePath)
+	said := fmt.Sprintf("driver   %s\n", in.DriverDir)
+	if !driverOnly {
+		said += fmt.Sprintf("chromium %s\n", in.ExecutablePath)
+	}
+	_, err = fmt.Fprint(c.Out, said)
 	return err
 }
 

@@ -75,7 +75,7 @@ func Install(ctx context.Context, o InstallOptions) (Installation, error) {
 	if err != nil {
 		return Installation{}, err
 	}
-	if o.BrowserMustExist {
+	if o.BrowserMustExist && !o.Elsewhere {
 		if _, err := findChromium(o.ExecutablePath, o.Window); err != nil {
 			return Find(o)
 		}
@@ -86,7 +86,7 @@ func Install(ctx context.Context, o InstallOptions) (Installation, error) {
 			return Installation{}, fmt.Errorf("installing the Playwright driver: %w", err)
 		}
 	}
-	if _, err := findChromium(o.ExecutablePath, o.Window); err != nil && o.ExecutablePath == "" {
+	if _, err := findChromium(o.ExecutablePath, o.Window); err != nil && o.ExecutablePath == "" && !o.Elsewhere {
 		if err := installChromium(ctx, o.Window, o.Out); err != nil {
 			return Installation{}, fmt.Errorf("installing Chromium: %w", err)
 		}

@@ -53,6 +53,12 @@ func TestInstall(t *testing.T) {
 	if n := strings.Count(said.String(), "installing"); n != 1 {
 		t.Errorf("the second time something was done: %q", said.String())
 	}
+	// With a browser elsewhere, none is looked for here.
+	alone := o
+	alone.ExecutablePath, alone.Elsewhere = filepath.Join(t.TempDir(), "none"), true
+	if got, err := browser.Install(t.Context(), alone); err != nil || got != (browser.Installation{DriverDir: o.Dir}) {
+		t.Errorf("the driver alone: %+v, %v", got, err)
+	}
 	// What is damaged is made whole.
 	for _, damage := range []string{"node", "package/cli.js", "package/package.json", "package", "."} {
 		must(t, os.RemoveAll(filepath.Join(o.Dir, filepath.FromSlash(damage))))
