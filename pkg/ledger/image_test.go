@@ -235,6 +235,7 @@ func TestImagesRefused(t *testing.T) {
 func TestLooksFromImage(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
+	empty := blank(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		var next memory.ID
 		facts := rapid.SliceOfN(anyFact(&next), 1, 30).Draw(rt, "facts")
@@ -242,9 +243,15 @@ func TestLooksFromImage(t *testing.T) {
 		n++
 		run := func(how string) (all []fact.Entry) {
 			path := filepath.Join(dir, fmt.Sprint(n, how))
+			if err := os.WriteFile(path, empty, 0o600); err != nil {
+				rt.Fatal(err)
+			}
 			next := facts
 			for _, part := range [][]fact.Fact{facts[:cut], facts[cut:]} {
 				l, err := ledger.Open(context.Background(), path, ledger.Options{})
+				if err == nil {
+					err = l.Hasty(context.Background())
+				}
 				if err != nil {
 					rt.Fatal(err)
 				}
