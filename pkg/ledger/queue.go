@@ -78,13 +78,24 @@ func (q *queue) close() {
 }
 
 // take waits for requests and moves them to batch: all that wait, up to maxBatch facts. For a short time it waits until
-// there are as many as the batch before had. It gives none when the queue is closed and empty.
+// there are as many as the batch before had. It gives none only when the queue is closed and empty: what it waited for may
+// have been withdrawn meanwhile.
 func (q *queue) take(batch []*request, before int) []*request {
-	if q.await(1) && before > 1 {
-		q.timer.Reset(patience)
-		q.await(before)
-		q.timer.Stop()
+	for {
+		open := q.await(1)
+		if open && before > 1 {
+			q.timer.Reset(patience)
+			q.await(before)
+			q.timer.Stop()
+		}
+		if batch = q.move(batch); len(batch) > 0 || !open {
+			return batch
+		}
 	}
+}
+
+// move moves the first that wait to batch, up to maxBatch facts or one.
+func (q *queue) move(batch []*request) []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, facts := 0, 0
