@@ -82,6 +82,46 @@ func TestALossIsFound(t *testing.T) {
 	}
 }
 
+// Faults of the living daemon are counted, and what is told of them is left for those who wait for it.
+func TestStrikes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "witness")
+	var text strings.Builder
+	tell := func(step fact.StepName) {
+		w, err := app.Witness(fact.Entry{Seq: 1, Fact: fact.Step{Injection: 1, Name: step}})
+		if err == nil {
+			err = json.NewEncoder(&text).Encode(w)
+		}
+		if err == nil {
+			err = os.WriteFile(file, []byte(text.String()), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell(fact.StepPlanned)
+	witness, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &life{witness: witness, over: make(chan struct{})}
+	for i, c := range []struct {
+		step fact.StepName
+		n    int
+		open bool
+	}{{fact.StepGated, 0, false}, {fact.StepFiring, 1, true}, {fact.StepReverted, 1, true}, {fact.StepClosed, 1, false}, {fact.StepFiring, 2, true}} {
+		tell(c.step)
+		if n, open, err := l.strikes(); n != c.n || open != c.open || err != nil {
+			t.Errorf("%d: after %s: %d, %v, %v", i, c.step, n, open, err)
+		}
+	}
+	if err := l.await(t.Context(), func(w line) bool { return w.step() == fact.StepFiring }); err != nil || len(l.facts) != 3 {
+		t.Errorf("%d facts were looked at (%v)", len(l.facts), err)
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestACounterThatGoesBackIsFound, and what may go back or down is none.
 func TestACounterThatGoesBackIsFound(t *testing.T) {
 	const text = `# HELP amnesia_cycles_total Cycles that ended.

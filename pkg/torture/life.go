@@ -143,6 +143,26 @@ func (l *life) await(ctx context.Context, fits func(line) bool) error {
 	}
 }
 
+// strikes counts the faults that it has let loose so far, and reports whether one of them is open. Nothing of what it reads
+// counts as looked at.
+func (l *life) strikes() (n int, open bool, err error) {
+	from := len(l.facts)
+	if err := l.read(); err != nil {
+		return 0, false, err
+	}
+	for _, w := range l.facts {
+		switch w.step() {
+		case fact.StepFiring:
+			n, open = n+1, true // never two at once
+		case fact.StepClosed:
+			open = false
+		}
+	}
+	l.rest = append(l.unread(from), l.rest...)
+	l.facts = l.facts[:from]
+	return n, open, nil
+}
+
 // unread gives the lines of facts back.
 func (l *life) unread(from int) []byte {
 	var b bytes.Buffer

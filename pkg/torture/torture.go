@@ -170,7 +170,7 @@ func (b *bench) turn(ctx context.Context) error {
 		return nil
 	}
 	b.tally.Alone++
-	if err := b.healed(ctx, true); err != nil {
+	if err := b.healed(ctx, nil); err != nil {
 		return err
 	}
 	return b.target.restore(ctx)
@@ -200,7 +200,7 @@ func (b *bench) started(ctx context.Context, l *life) error {
 	if err := l.await(ctx, func(w line) bool { return w.as("run", &run) }); err != nil {
 		return fmt.Errorf("waiting for the daemon to be ready: %w", err)
 	}
-	if err := b.healed(ctx, false); err != nil {
+	if err := b.healed(ctx, l); err != nil {
 		return err
 	}
 	now, err := l.scrape(ctx)
@@ -246,8 +246,11 @@ func cycles(before map[int]bool, facts []line) map[int]bool {
 	return open
 }
 
-// healed holds that within the time given nothing is left of the daemons that have died, and the target is whole.
-func (b *bench) healed(ctx context.Context, alone bool) error {
+// healed holds that within the time given nothing is left of the daemons that have died, and the target is whole. Where the
+// next daemon lives, it may strike the target itself while that is looked at: such a look proves only what it finds whole,
+// and is followed by another.
+func (b *bench) healed(ctx context.Context, next *life) error {
+	alone := next == nil
 	if len(b.dead) == 0 {
 		return nil
 	}
@@ -267,7 +270,26 @@ func (b *bench) healed(ctx context.Context, alone bool) error {
 		b.trouble(&b.tally.Leftovers, "%s after the kill (open: %s; alone: %v): %v", time.Since(l.ended).Round(time.Millisecond), l.open(), alone, err)
 	}
 	// Last, when nobody is left who would change it.
-	if err := until(ctx, deadline, func() error { return b.target.broken(ctx, alone) }); err != nil {
+	whole := func() error { return b.target.broken(ctx, alone) }
+	if !alone {
+		whole = func() error {
+			for end := time.Now().Add(patience); ; {
+				before, open, err := next.strikes()
+				if err != nil {
+					return err
+				}
+				broken := b.target.broken(ctx, alone)
+				after, _, err := next.strikes()
+				if err != nil || broken == nil || before == after && !open || ctx.Err() != nil {
+					return errors.Join(broken, err)
+				}
+				if time.Now().After(end) {
+					return fmt.Errorf("no look came between two faults for %s; the last: %w", patience, broken)
+				}
+			}
+		}
+	}
+	if err := until(ctx, deadline, whole); err != nil {
 		b.trouble(&b.tally.Broken, "%s after the kill (open: %s; alone: %v): %v", time.Since(l.ended).Round(time.Millisecond), l.open(), alone, err)
 	}
 	if alone {
@@ -338,7 +360,7 @@ func (b *bench) last(ctx context.Context) error {
 	if err := b.died(l); err != nil {
 		return err
 	}
-	if err := b.healed(ctx, true); err != nil {
+	if err := b.healed(ctx, nil); err != nil {
 		return err
 	}
 	told, err := b.untold()
