@@ -15,10 +15,10 @@ type wanted func(Look) []memory.Memory
 
 // due is what cycle n must read of all: whatever something may have changed since it was last read (oracle.Book.Due), and
 // beside it each account once in Rotation cycles, in turns, for what nobody would think of. A run's first reading is of
-// everything: nobody watched until then.
+// everything, since nobody watched until then, and so is that of a run's last cycle: nobody watches from then on.
 func (l *Loop) due(n int, all []memory.Memory) (want wanted, whole bool) {
 	everything := func(Look) []memory.Memory { return all }
-	if l.Rotation <= 1 || l.cycles == 0 {
+	if l.Rotation <= 1 || l.cycles == 0 || l.cycles == l.Cycles-1 {
 		return everything, true
 	}
 	var owed map[string][]memory.ID

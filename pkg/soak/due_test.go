@@ -109,17 +109,20 @@ func TestOnlyWhatIsDueIsRead(t *testing.T) {
 		rotation      int
 		db, page      int // memories that must be read
 		first, missed bool
+		of            int // cycles that the run has; this is its second
 	}{
 		{name: "nothing happened", rotation: 1000, db: 1, page: 1},
 		{name: "a store was struck", struck: "db", rotation: 1000, db: 41, page: 1},
 		{name: "the application was struck", struck: "app", rotation: 1000, db: 41, page: 41},
 		{name: "everything is wanted", rotation: 1, db: 41, page: 41},
 		{name: "the first cycle of a run", rotation: 1000, first: true, db: 41, page: 41},
+		{name: "the last cycle of a run", rotation: 1000, of: 2, db: 41, page: 41},
+		{name: "the last but one", rotation: 1000, of: 3, db: 1, page: 1},
 		{name: "something is found lost", rotation: 1000, missed: true, db: 41, page: 41},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLibrary(t)
-			l.Rotation = c.rotation
+			l.Rotation, l.Cycles = c.rotation, c.of
 			if c.struck != "" {
 				l.strikes(t, c.struck)
 			}
