@@ -241,13 +241,15 @@ func (b *Book) History(id memory.ID) (h *History, ok bool) {
 }
 
 // Due gives, by view, the memories that a sweep must read so that every verdict stands on what is there now: those that the
-// view was never read for, whose reading something has touched since, could not be had or left something open, and, where
+// view was never read for, whose reading is older than the end of a fault, could not be had or left something open, and, where
 // a contract lets memories expire or be trimmed, those that have not gone yet. The others' last reading still stands.
+//
+// That includes views that the fault did not touch, whose last reading stands as well: only where all views were seen between
+// two faults does a loss have one suspect.
 func (b *Book) Due(now memory.Instant) map[string][]memory.ID {
-	var died memory.Instant // of what did not come of a fault of ours nobody knows what it touched
-	down := b.ctx.open > 0
+	since, down := b.ctx.over, b.ctx.open > 0
 	for _, s := range b.ctx.services {
-		died, down = memory.Later(died, s.over), down || s.down > 0
+		since, down = memory.Later(since, s.over), down || s.down > 0
 	}
 	due := map[string][]memory.ID{}
 	for id := range each(b.swept) {
@@ -258,7 +260,7 @@ func (b *Book) Due(now memory.Instant) map[string][]memory.ID {
 		s := survey(h, &b.ctx, now)
 		for i := range s.n {
 			k, v := &h.terms.views[i], &h.Views[i]
-			switch since := memory.Later(k.touched, died); {
+			switch {
 			case !v.Due:
 			case down, v.Last.None(), !since.IsZero() && v.Last.Began.Before(since), v.State == memory.Unreadable, s.reads[i],
 				(k.TTL > 0 || k.KeepLast > 0) && !(s.views[i] == unowed && v.State == memory.Absent):

@@ -817,7 +817,7 @@ func TestDue(t *testing.T) {
 		{"a fault on one store", nil, func(p *tape) {
 			p.all(present, 3)
 			p.fault(1, "kill", "db", 5, 6)
-		}, []string{"db"}, false},
+		}, everywhere, false},
 		{"a fault on the application", nil, func(p *tape) {
 			p.all(present, 3)
 			p.fault(1, "kill", "app", 5, 6)
@@ -871,7 +871,7 @@ func TestDue(t *testing.T) {
 		{"never confirmed, and a fault on one store", nil, func(p *tape) {
 			p.all(absent, 3)
 			p.fault(1, "kill", "db", 5, 6)
-		}, []string{"db"}, true},
+		}, everywhere, true},
 		{"never confirmed, and a fault that is not over", nil, func(p *tape) {
 			p.fault(1, "kill", "db", 2, 0)
 			p.all(absent, 3)

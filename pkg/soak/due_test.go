@@ -20,8 +20,9 @@ import (
 type library struct {
 	*Loop
 	*record
-	clock *ticking
-	lost  map[string]bool // "view id": what a view does not show any more
+	clock  *ticking
+	lost   map[string]bool // "view id": what a view does not show any more
+	faults int64
 
 	mu   sync.Mutex // the views are read at the same time
 	read map[string][]memory.ID
@@ -88,9 +89,10 @@ func (l *library) told(t *testing.T, id memory.ID, n int, user string) {
 
 // strikes has a fault on a service begin and end.
 func (l *library) strikes(t *testing.T, service string) {
-	inj := fact.Injection{ID: 1, Cycle: 2, Kind: chaos.Kill, Service: service}
+	l.faults++
+	inj := fact.Injection{ID: l.faults, Cycle: int(l.faults) + 1, Kind: chaos.Kill, Service: service}
 	for _, s := range []fact.StepName{fact.StepPlanned, fact.StepFiring, fact.StepInjected, fact.StepProven, fact.StepRecovered, fact.StepClosed} {
-		l.note(t, fact.Step{Injection: 1, Name: s, Plan: &inj, Fired: l.clock.Now(), At: l.clock.Now()})
+		l.note(t, fact.Step{Injection: inj.ID, Name: s, Plan: &inj, Fired: l.clock.Now(), At: l.clock.Now()})
 	}
 }
 
@@ -112,7 +114,7 @@ func TestOnlyWhatIsDueIsRead(t *testing.T) {
 		of            int // cycles that the run has; this is its second
 	}{
 		{name: "nothing happened", rotation: 1000, db: 1, page: 1},
-		{name: "a store was struck", struck: "db", rotation: 1000, db: 41, page: 1},
+		{name: "a store was struck", struck: "db", rotation: 1000, db: 41, page: 41},
 		{name: "the application was struck", struck: "app", rotation: 1000, db: 41, page: 41},
 		{name: "everything is wanted", rotation: 1, db: 41, page: 41},
 		{name: "the first cycle of a run", rotation: 1000, first: true, db: 41, page: 41},
@@ -169,6 +171,23 @@ func TestEachAccountHasItsTurn(t *testing.T) {
 			t.Errorf("%s was read %d times in %d cycles", id, read[id], l.Rotation)
 		}
 	}
+}
+
+// A loss is laid to the fault that made it, and not to one before it on the same store: the page was seen in between.
+func TestALossHasOneSuspect(t *testing.T) {
+	t.Parallel()
+	l := newLibrary(t)
+	l.strikes(t, "db")
+	must(t, l.settle(t.Context(), 2, ready))
+	l.note(t, fact.Cycle{N: 3, Phase: fact.PhaseTraffic, At: l.clock.Now()})
+	l.strikes(t, "db")
+	l.lost["db m3"], l.lost["page m3"] = true, true
+	must(t, l.settle(t.Context(), 3, ready))
+	l.Docket.Read(func(b *oracle.Book) {
+		if v, _ := b.Verdict(3, l.clock.Now()); v.Kind != memory.Lost || v.Fault != chaos.Kill || !slices.Equal(v.Suspects, []int64{2}) {
+			t.Errorf("%s: %s, by %v", v.Kind, v.Fault, v.Suspects)
+		}
+	})
 }
 
 // What one store has lost is looked for everywhere before it is judged, and so are the others: each loss is found in the
