@@ -73,7 +73,7 @@ func (l *loader) list(n ast.Node, v reflect.Value, path string, f field) {
 	if isScalar {
 		l.at[path] = l.placeOf(n)
 	}
-	if single := f.Tag.Get("single") != ""; single && isScalar { // one item may stand without brackets
+	if isScalar && f.Tag.Get("single") != "" { // one item may stand without brackets
 		out := reflect.MakeSlice(v.Type(), 1, 1)
 		l.decode(n, out.Index(0), path, f)
 		v.Set(out)

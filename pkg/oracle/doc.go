@@ -16,8 +16,9 @@
 //     nothing. Presence is evidence whenever it was read, but goes stale: after a fault that touched the view, or a death of
 //     its service, the view counts as unread until it has been read again. A fault on a service that only stores are
 //     behind touches their views alone; any other touches every view, since nobody knows where that service writes. What
-//     did not touch the view leaves its reading, so that a sweep need not read everything (Due) — until one view is proven
-//     to miss the memory: then the others count only as read since the last fault, whatever it touched.
+//     did not touch the view leaves its reading standing, should a sweep not come to it (after a fault, Due asks for all
+//     views nevertheless: see there) — until one view is proven to miss the memory: then the others count only as read
+//     since the last fault, whatever it touched.
 //   - The last reading is a view's word: a view that cannot be read now is unreadable although it was readable before.
 //   - A loss is proven at a read: the second absent one or later, begun after the deadline as the facts stood then,
 //     while the view still owed the memory. A proof stands until the memory is seen in that view again: a later fault,

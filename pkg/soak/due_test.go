@@ -103,7 +103,7 @@ func (l *library) was(view string) int {
 	return len(slices.Compact(ids))
 }
 
-// A cycle reads what was told since, what the fault may have touched, and a tenth of the rest.
+// A cycle reads what was told since, and beside it a tenth of the rest, or everything after a fault.
 func TestOnlyWhatIsDueIsRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

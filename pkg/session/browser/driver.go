@@ -39,8 +39,9 @@ type Config struct {
 	BaseURL        string // the target's; relative URLs of scripts are resolved against it
 	DriverDir      string // Installation.DriverDir
 	ExecutablePath string // Installation.ExecutablePath; not needed with Connect
-	// Connect are the addresses of browsers elsewhere, which are used instead of one that is started here; see CheckAddress.
-	// Every browser must find the target at BaseURL.
+	// Connect are the addresses of browsers elsewhere, which are used instead of one that is started here. A Playwright server
+	// is at ws:// or wss://; a browser's own debugging port is at http:// or https://, or at the ws:// address with
+	// /devtools/ that it prints when it starts. Every browser must find the target at BaseURL.
 	Connect  []string
 	Headless bool
 	Args     []string // further Chromium flags

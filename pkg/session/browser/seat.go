@@ -134,17 +134,6 @@ func (d *Driver) worn(s *seat) string {
 	return ""
 }
 
-// CheckAddress says what is wrong with the address of a browser. A Playwright server is at ws:// or wss://, and starts a
-// browser for each connection; a browser's own debugging port is at http:// or https://, or at the ws:// address with
-// /devtools/ that it prints when it starts.
-func CheckAddress(address string) error {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || !slices.Contains([]string{"ws", "wss", "http", "https"}, u.Scheme) {
-		return errors.New("is no address of a browser — fix: write ws://host:port/ of a Playwright server, or http://host:port of a browser's debugging port")
-	}
-	return nil
-}
-
 // debugging reports whether an address is that of a browser's debugging port.
 func debugging(address string) bool {
 	u, err := url.Parse(address)
